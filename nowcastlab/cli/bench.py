@@ -1,0 +1,20 @@
+"""`nowcastlab bench`: how fast this machine does the work, always as a ratio to something plain."""
+
+from __future__ import annotations
+
+from nowcastlab.cli.verbs import VerbGroup
+
+command = VerbGroup(
+    name="bench",
+    verbs={
+        "data": "nowcastlab.bench.data",
+    },
+    help="""Measure this machine. Every figure is a ratio to a plain way of doing the same work, the two run in turn in
+    one process, because machines are noisy.
+
+    \b
+    Examples:
+      nowcastlab bench data             reading windows against PNG and memmap
+      nowcastlab bench data --json      the same for scripts
+    """,
+)
