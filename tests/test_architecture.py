@@ -18,7 +18,7 @@ LAYERS = [
     ["models", "losses"],
     ["config"],
     ["skill"],
-    ["training", "protocol"],
+    ["protocol", "training"],
     ["significance"],
     ["engine"],
     ["sweep", "tracking"],

@@ -51,8 +51,6 @@ def create(path: str, record: Record, excluded: NDArray[np.bool_]) -> None:
             "units": "1",
             "valid_range": [0, 255],
             "comment": PIXELS_COMMENT,
-            "coordinates": "time y x",
-            "grid_mapping": "none",
         },
     )
     for axis, size in (("y", height), ("x", width)):
