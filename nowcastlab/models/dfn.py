@@ -1,0 +1,31 @@
+"""The dynamic filter network as Shi et al. 2017 compare it: the encoder-forecaster gives, for each lead and pixel, a
+local filter (softmax over 11 x 11) that is applied to the previous forecast, at first to the last input frame."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nowcastlab.models.encoder_forecaster import EncoderForecaster
+
+
+class DynamicFilterNetwork(EncoderForecaster):
+    def build_head(self) -> nn.Module:
+        """fconv4 gives the filters themselves: no bias, and nothing after it."""
+        spec = self.spec
+        return nn.utils.skip_init(
+            nn.Conv2d, spec.filters[0], spec.local_filter**2, spec.head.kernel, padding=spec.head.pad, bias=False
+        )
+
+    def forward(self, frames: Tensor, leads: int) -> Tensor:
+        self.check_grid(*frames.shape[-2:])
+        batch, _, height, width = frames.shape
+        size = self.spec.local_filter
+        filters = self.head(self.features(frames, leads).flatten(0, 1)).float().softmax(dim=1)
+        frame, forecast = frames[:, -1:], []
+        for at_lead in filters.view(leads, batch, size**2, height * width).unbind(0):
+            patches = F.unfold(frame, size, padding=size // 2)
+            frame = (at_lead * patches).sum(dim=1).view(batch, 1, height, width)
+            forecast.append(frame)
+        return torch.cat(forecast, dim=1)

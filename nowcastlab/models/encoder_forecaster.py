@@ -1,0 +1,162 @@
+"""The encoder-forecaster of Shi et al. 2017: recurrent layers from fine to coarse, then back from coarse to fine.
+
+    frames -> econv1 -> ernn1 -> edown1 -> ernn2 -> edown2 -> ernn3
+                          |                  |                  |      the forecaster starts from the encoder's states
+    forecast <- head <- frnn3 <-  fup2 <-  frnn2 <-  fup1 <-  frnn1
+
+A layer needs the whole sequence below it and nothing else, so layers run one after another over all of time, not steps
+over all layers: what does not depend on the state (resampling, the input's part of the gates) is one convolution for
+the whole sequence. frnn1 has no input, hence no input weights and no work for them.
+
+T steps, B batch. A sequence inside is (T, B, channels, H, W): time first, so that its steps are contiguous.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nowcastlab.errors import ConfigError
+from nowcastlab.models.cell import SLOPE, Cell, State
+from nowcastlab.models.conv_gru import ConvGRUCell
+from nowcastlab.models.conv_lstm import ConvLSTMCell
+from nowcastlab.models.forecaster import Forecaster
+from nowcastlab.models.initialise import initialise
+from nowcastlab.models.spec import RecurrentSpec, Resample
+from nowcastlab.models.traj_gru import TrajGRUCell
+
+INPUT_CHANNELS = 4  # p, x, y, 1
+
+
+def with_coordinates(frames: Tensor) -> Tensor:
+    """(n, H, W) to (n, 4, H, W): p, then x and y from -1 to 1, then ones, so that the network knows where it is."""
+    n, height, width = frames.shape
+    x = torch.linspace(-1, 1, width, device=frames.device, dtype=frames.dtype).expand(n, height, width)
+    y = torch.linspace(-1, 1, height, device=frames.device, dtype=frames.dtype)[:, None].expand(n, height, width)
+    return torch.stack([frames, x, y, torch.ones_like(frames)], dim=1)
+
+
+def unroll(cell: Cell, inputs: Tensor | None, state: State, steps: int) -> tuple[Tensor, State]:
+    """Run a cell over time. Gives H of every step, (T, B, d, H, W), and the last state."""
+    readings: list[tuple[Tensor, ...]] = [()] * steps
+    if inputs is not None:
+        # unbind, not an index a step: indexing fills a whole sequence of zeros for each step's gradient
+        read = [part.unflatten(0, (steps, -1)).unbind(0) for part in cell.read(inputs.flatten(0, 1))]
+        readings = list(zip(*read, strict=True))
+    outputs = []
+    for reading in readings:
+        state = cell(reading, state)
+        outputs.append(state[0])
+    return torch.stack(outputs), state
+
+
+def build_cell(spec: RecurrentSpec, layer: int, inputs: int) -> Cell:
+    """The cell of the layer on the given grid (0 the finest)."""
+    filters = spec.filters[layer]
+    if spec.cell == "traj_gru":
+        return TrajGRUCell(
+            inputs, filters, input_kernel=spec.input_kernel, links=spec.links[layer], flow_filters=spec.flow_filters
+        )
+    convolutional = {"conv_gru": ConvGRUCell, "conv_lstm": ConvLSTMCell}[spec.cell]
+    return convolutional(
+        inputs,
+        filters,
+        input_kernel=spec.input_kernel,
+        state_kernel=spec.state_kernels[layer],
+        state_dilation=spec.state_dilations[layer],
+    )
+
+
+def down(how: Resample, inputs: int, outputs: int) -> nn.Conv2d:
+    return nn.utils.skip_init(nn.Conv2d, inputs, outputs, how.kernel, stride=how.stride, padding=how.pad)
+
+
+def up(how: Resample, inputs: int, outputs: int) -> nn.ConvTranspose2d:
+    return nn.utils.skip_init(
+        nn.ConvTranspose2d, inputs, outputs, how.kernel, stride=how.stride, padding=how.pad, bias=False
+    )
+
+
+class EncoderForecaster(Forecaster):
+    def __init__(self, spec: RecurrentSpec, *, seed: int = 0, checkpointing: bool = False) -> None:
+        super().__init__()
+        self.spec = spec
+        self.checkpointing = checkpointing
+        layers = range(len(spec.filters))
+        below = [spec.stem_filters, *spec.filters[1:]]  # each down-sampling already widens to the layer it feeds
+        self.stem = down(spec.stem, INPUT_CHANNELS, spec.stem_filters)
+        self.encoder = nn.ModuleList(build_cell(spec, k, below[k]) for k in layers)
+        self.downs = nn.ModuleList(down(spec.downs[k], spec.filters[k], spec.filters[k + 1]) for k in layers[:-1])
+        coarse_to_fine = layers[::-1]
+        above = [*spec.filters[1:], 0]  # each up-sampling keeps the width of the layer it leaves
+        self.forecaster = nn.ModuleList(build_cell(spec, k, above[k]) for k in coarse_to_fine)
+        self.ups = nn.ModuleList(
+            up(how, spec.filters[k], spec.filters[k]) for how, k in zip(spec.ups, coarse_to_fine, strict=False)
+        )
+        self.head = self.build_head()
+        initialise(self, seed=seed)
+
+    def build_head(self) -> nn.Module:
+        """From frnn3 to a frame. The 3x3 layer is not in the paper's tables, but in its parameter counts."""
+        spec = self.spec
+        first: nn.Module
+        if spec.head.stride > 1:
+            first = up(spec.head, spec.filters[0], spec.stem_filters)
+        else:
+            first = nn.utils.skip_init(
+                nn.Conv2d, spec.filters[0], spec.stem_filters, spec.head.kernel, padding=spec.head.pad, bias=False
+            )
+        return nn.Sequential(
+            first,
+            nn.LeakyReLU(SLOPE),
+            nn.utils.skip_init(nn.Conv2d, spec.stem_filters, spec.stem_filters, 3, padding=1),
+            nn.LeakyReLU(SLOPE),
+            nn.utils.skip_init(nn.Conv2d, spec.stem_filters, 1, 1),
+        )
+
+    def forward(self, frames: Tensor, leads: int) -> Tensor:
+        self.check_grid(*frames.shape[-2:])
+        rained = self.features(frames, leads)
+        return self.head(rained.flatten(0, 1)).view(leads, *frames.shape[:1], *frames.shape[2:]).transpose(0, 1)
+
+    def features(self, frames: Tensor, leads: int) -> Tensor:
+        """The forecaster's finest states, (leads, B, d, H, W): what the head turns into frames."""
+        batch, steps = frames.shape[:2]
+        sequence = with_coordinates(frames.transpose(0, 1).flatten(0, 1))
+        resamplings: list[nn.Module] = [self.stem, *self.downs]
+        states: list[State] = []
+        for resample, module in zip(resamplings, self.encoder, strict=True):
+            assert isinstance(module, Cell)
+            sequence = F.leaky_relu(resample(sequence), SLOPE)
+            first = module.zeros(batch, (sequence.shape[-2], sequence.shape[-1]), like=frames)
+            stacked, last = unroll(module, sequence.unflatten(0, (steps, batch)), first, steps)
+            sequence = stacked.flatten(0, 1)
+            states.append(last)
+        above: Tensor | None = None
+        for k, module in enumerate(self.forecaster):
+            assert isinstance(module, Cell)
+            if above is not None:
+                above = F.leaky_relu(self.ups[k - 1](above.flatten(0, 1)), SLOPE).unflatten(0, (leads, batch))
+            above, _ = unroll(module, above, states.pop(), leads)
+        assert above is not None
+        return above
+
+    def check_grid(self, height: int, width: int) -> None:
+        spec = self.spec
+        ways = list(zip([spec.stem, *spec.downs], [*spec.ups, spec.head][::-1], strict=True))
+        for name, size in (("height", height), ("width", width)):
+            grid = size
+            for there, back in ways:
+                coarse = (grid + 2 * there.pad - there.kernel) // there.stride + 1
+                returned = (coarse - 1) * back.stride - 2 * back.pad + back.kernel
+                if coarse < 1 or returned != grid:
+                    stride = 1
+                    for step, _ in ways:
+                        stride *= step.stride
+                    nearest = max(stride, round(size / stride) * stride)
+                    raise ConfigError(
+                        f"{name} (={size}) does not fit strides {[w.stride for w, _ in ways]}: a grid of {grid} comes "
+                        f"back as {max(returned, 0)}. Use a multiple of {stride}, as {nearest}, or change the strides."
+                    )
+                grid = coarse

@@ -1,0 +1,48 @@
+"""The trajectory GRU of Shi et al. 2017: a GRU whose connections are learnt, for each pixel and each step.
+
+    U, V = flow net of (X, H)                              L links, each a flow field
+    gates from H = sum over links of W_l * warp(H, U_l, V_l)
+
+and otherwise the convolutional GRU.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nowcastlab.models.cell import SLOPE, Cell, Reading, State, conv
+from nowcastlab.models.conv_gru import gru_step
+from nowcastlab.models.warp import warp_and_project
+
+FLOW_KERNEL = 5
+
+
+class TrajGRUCell(Cell):
+    def __init__(self, inputs: int, filters: int, *, input_kernel: int, links: int, flow_filters: int) -> None:
+        super().__init__()
+        self.filters = filters
+        self.links = links
+        self.input_to_state: nn.Conv2d | None = conv(inputs, 3 * filters, input_kernel) if inputs else None
+        self.state_to_state = conv(links * filters, 3 * filters, 1)
+        self.input_to_flow: nn.Conv2d | None = conv(inputs, flow_filters, FLOW_KERNEL) if inputs else None
+        self.state_to_flow = conv(filters, flow_filters, FLOW_KERNEL)
+        self.flow = conv(flow_filters, 2 * links, FLOW_KERNEL)
+
+    def read(self, x: Tensor) -> Reading:
+        assert self.input_to_state is not None
+        assert self.input_to_flow is not None
+        return self.input_to_state(x), self.input_to_flow(x)
+
+    def flows(self, from_input: Tensor | None, h: Tensor) -> Tensor:
+        """The flow net: where each link of each pixel looks, (batch, 2, L, H, W), linear and unbounded."""
+        hidden = self.state_to_flow(h)
+        if from_input is not None:
+            hidden = hidden + from_input
+        return self.flow(F.leaky_relu(hidden, SLOPE)).unflatten(1, (2, self.links))
+
+    def forward(self, reading: Reading, state: State) -> State:
+        (h,) = state
+        to_gates, to_flow = reading if reading else (None, None)
+        from_state = warp_and_project(h, self.flows(to_flow, h), self.state_to_state.weight, self.state_to_state.bias)
+        return (gru_step(to_gates, from_state, h),)
