@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from nowcastlab.cli.verbs import VerbGroup, run
 
-VERBS: dict[str, str] = {}
+VERBS: dict[str, str] = {
+    "digits": "data_pipeline.digits",
+}
 
 main_group = VerbGroup(
     name="python -m data_pipeline",

@@ -7,6 +7,7 @@ others use.
 from nowcastlab.store.check import Finding, check, uncommitted_shards
 from nowcastlab.store.reader import Day, Frames, Store, open_store
 from nowcastlab.store.record import SPLITS
+from nowcastlab.store.schema import slot_of
 from nowcastlab.store.writer import DayWriter, Receipt, StoreWriter
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "StoreWriter",
     "check",
     "open_store",
+    "slot_of",
     "uncommitted_shards",
 ]

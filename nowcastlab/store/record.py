@@ -1,8 +1,8 @@
 """The record of what a store holds: one small sealed file, written last, the only thing a reader trusts.
 
 zarr alone cannot say whether a frame is there: a chunk that was never written, or was deleted, reads as zeros, and
-zeros are "no rain". So a day counts as stored when `pixels/committed.json` names it, with its stamps, the size of its shard
-and a hash of its content. The file is replaced in one step and carries a hash of itself.
+zeros are "no rain". So a day counts as stored when `pixels/committed.json` names it, with its stamps, the size of its
+shard and a hash of its content. The file is replaced in one step and carries a hash of itself.
 """
 
 from __future__ import annotations

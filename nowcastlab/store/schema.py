@@ -16,6 +16,7 @@ fast as five and needs no frame decoded in vain; lz4hc compresses a quarter bett
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,11 @@ def create(path: str, record: Record, excluded: NDArray[np.bool_]) -> None:
         )
     write_excluded(group, excluded)
     write_labels(group, record)
+
+
+def open_for_writing(path: str | Path) -> zarr.Group:
+    """The group as its own files say; the consolidated copy of them may be older than the last change."""
+    return zarr.open_group(path, mode="r+", use_consolidated=False)
 
 
 def write_labels(group: zarr.Group, record: Record) -> None:

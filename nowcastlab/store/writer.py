@@ -72,7 +72,7 @@ class DayWriter:
         shard = np.zeros((per_day, *self.grid), np.uint8)
         shard[slots] = frames
         row = self.rows[date]
-        pixels = zarr.open_group(self.path, mode="r+")["pixels"]
+        pixels = schema.open_for_writing(self.path)["pixels"]
         assert isinstance(pixels, zarr.Array)
         pixels.with_config({"write_empty_chunks": True})[row * per_day : (row + 1) * per_day] = shard
         return Receipt(
@@ -173,7 +173,7 @@ class StoreWriter:
         if excluded.shape != self._record.grid:
             raise ConfigError(f"The exclusion map is {excluded.shape}, the grid {self._record.grid}.")
         # A reader between these two lines would find a map that its record does not vouch for, and say so.
-        schema.write_excluded(zarr.open_group(self.path, mode="r+"), excluded)
+        schema.write_excluded(schema.open_for_writing(self.path), excluded)
         self._save(dataclasses.replace(self._record, excluded=sha256(excluded.tobytes())))
 
     def set_labels(
@@ -193,7 +193,7 @@ class StoreWriter:
     def close(self) -> None:
         """Bring the labels that other tools read up to date, and let the next writer in."""
         try:
-            schema.write_labels(zarr.open_group(self.path, mode="r+"), self._record)
+            schema.write_labels(schema.open_for_writing(self.path), self._record)
         finally:
             os.close(self._lock)
 
@@ -286,7 +286,7 @@ def _go_on(path: Path, plan: Record, *, keep_excluded: bool) -> Record:
     added = plan.days[len(before_days) :]
     record = dataclasses.replace(begun, days=(*begun.days, *added))
     if added:
-        schema.extend(zarr.open_group(path, mode="r+"), record)
+        schema.extend(schema.open_for_writing(path), record)
         write_atomically(path / record_file.FILE_NAME, record.dumps())
     return record
 

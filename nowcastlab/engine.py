@@ -1,0 +1,82 @@
+"""Ray itself: connect to a cluster or start one here, and map work over its workers with a bar."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nowcastlab.errors import NowcastlabError
+from nowcastlab.progress import progress
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def connect(*, cpus: int | None = None) -> None:
+    """Join the cluster that RAY_ADDRESS names, or start Ray on this machine. Once a process is enough."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    if ray.is_initialized():
+        return
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray announces its own future changes on every start
+        try:
+            if os.environ.get("RAY_ADDRESS"):
+                ray.init(**quiet)
+            else:
+                ray.init(num_cpus=cpus, include_dashboard=False, **quiet)
+        except (ConnectionError, RuntimeError) as error:
+            where = os.environ.get("RAY_ADDRESS", "this machine")
+            raise NowcastlabError(f"Ray does not answer on {where}: {error}") from None
+    _protect_token()
+
+
+def cpus() -> int:
+    """How many CPUs the connected cluster has."""
+    import ray
+
+    return int(ray.cluster_resources().get("CPU", 1))
+
+
+def map_unordered(
+    work: Callable[[Item], Result], items: Iterable[Item], *, label: str, unit: str, cpus_each: float = 1
+) -> Iterator[tuple[Item, Result]]:
+    """Do `work` on every item, somewhere in the cluster, and give each result as it comes.
+
+    At most a few items more than there are CPUs are under way, so that results do not pile up. An exception in the work
+    is raised here as itself. Leaving the loop early calls off what has not begun.
+    """
+    import ray
+
+    remote = ray.remote(num_cpus=cpus_each, max_retries=2)(work)
+    waiting = list(reversed(list(items)))
+    under_way: dict[Any, Item] = {}
+    with progress(total=len(waiting), label=label, unit=unit) as bar:
+        try:
+            while waiting or under_way:
+                while waiting and len(under_way) < 2 * cpus():
+                    item = waiting.pop()
+                    under_way[remote.remote(item)] = item
+                (done,), _ = ray.wait(list(under_way), num_returns=1)
+                item = under_way.pop(done)
+                try:
+                    result = ray.get(done)
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause from None
+                bar.update()
+                yield item, result
+        finally:
+            for reference in under_way:
+                ray.cancel(reference)
+
+
+def _protect_token() -> None:
+    """Ray writes its authentication token for everybody to read: leave it to its owner."""
+    with contextlib.suppress(OSError):
+        (Path.home() / ".ray" / "auth_token").chmod(0o600)
