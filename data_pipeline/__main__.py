@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from nowcastlab.cli.verbs import VerbGroup, run
 
-VERBS: dict[str, str] = {
+VERBS = {
+    "ingest": "data_pipeline.ingest",
+    "synth": "data_pipeline.synth.command",
+    "import": "data_pipeline.import_radar",
     "digits": "data_pipeline.digits",
+    "denoise": "data_pipeline.denoise",
+    "check": "data_pipeline.check",
+    "info": "data_pipeline.info",
+    "stats": "data_pipeline.stats",
 }
 
 main_group = VerbGroup(

@@ -8,6 +8,8 @@ command = VerbGroup(
     name="bench",
     verbs={
         "data": "nowcastlab.bench.data",
+        "rover": "nowcastlab.bench.rover",
+        "digits": "nowcastlab.bench.digits",
     },
     help="""Measure this machine. Every figure is a ratio to a plain way of doing the same work, the two run in turn in
     one process, because machines are noisy.
