@@ -54,7 +54,10 @@ def map_unordered(
     """
     import ray
 
-    remote = ray.remote(num_cpus=cpus_each, max_retries=2)(work)
+    @ray.remote(num_cpus=cpus_each, max_retries=2)
+    def task(item: Item) -> Result:
+        return work(item)  # `work` travels to each worker once, with whatever it closes over
+
     waiting = list(reversed(list(items)))
     under_way: dict[Any, Item] = {}
     with progress(total=len(waiting), label=label, unit=unit) as bar:
@@ -62,7 +65,7 @@ def map_unordered(
             while waiting or under_way:
                 while waiting and len(under_way) < 2 * cpus():
                     item = waiting.pop()
-                    under_way[remote.remote(item)] = item
+                    under_way[task.remote(item)] = item
                 (done,), _ = ray.wait(list(under_way), num_returns=1)
                 item = under_way.pop(done)
                 try:
