@@ -18,5 +18,6 @@ command = VerbGroup(
     Examples:
       nowcastlab bench data             reading windows against PNG and memmap
       nowcastlab bench data --json      the same for scripts
+      nowcastlab bench digits           sequences of moving digits a second
     """,
 )
