@@ -6,6 +6,7 @@ from nowcastlab import __version__
 from nowcastlab.cli.verbs import VerbGroup, run
 
 VERBS = {
+    "models": "nowcastlab.cli.models",
     "bench": "nowcastlab.cli.bench",
 }
 

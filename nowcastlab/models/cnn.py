@@ -52,10 +52,11 @@ class Cnn(Forecaster):
         strides = tuple(layer.space.stride for layer in self.spec.encoder)
         if all(self._sizes(n, "space")[-1] == n for n in (height, width)):
             return
+        total, smaller = math.prod(strides), fitting_strides(strides, height, width)
         raise ConfigError(
-            f"A {height}x{width} grid does not fit this CNN: its strides {_times(strides)} = {math.prod(strides)} must "
-            f"divide both sides. Crop or pad the frames to a multiple of {math.prod(strides)}, or build it with "
-            f"strides={fitting_strides(strides, height, width)}."
+            f"A {height}x{width} grid does not fit this CNN: its strides {_times(strides)} = {total} must divide both "
+            f"sides. Crop or pad the frames to a multiple of {total}"
+            + (f", or build it with strides={smaller}." if math.prod(smaller) > 1 else ".")
         )
 
     def _sizes(self, size: int, axis: str) -> list[int]:
@@ -64,9 +65,10 @@ class Cnn(Forecaster):
         for i, layer in enumerate((*self.spec.encoder, *self.spec.forecaster)):
             step: Resample = getattr(layer, axis)
             if i < len(self.spec.encoder):
-                size = max(0, (size + 2 * step.pad - step.kernel) // step.stride + 1)
+                after = (size + 2 * step.pad - step.kernel) // step.stride + 1
             else:
-                size = max(0, (size - 1) * step.stride - 2 * step.pad + step.kernel) if size else 0
+                after = (size - 1) * step.stride - 2 * step.pad + step.kernel
+            size = max(0, after) if size else 0
             sizes.append(size)
         return sizes
 

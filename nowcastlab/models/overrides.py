@@ -15,6 +15,13 @@ from nowcastlab.models.zoo import Spec
 
 PER_LAYER = {"filters", "links", "state_kernels", "state_dilations"}
 
+# What each cell needs a value of, layer by layer.
+CELLS = {
+    "conv_gru": ("state_kernels", "state_dilations"),
+    "traj_gru": ("links",),
+    "conv_lstm": ("state_kernels", "state_dilations"),
+}
+
 
 def override(spec: Spec, overrides: Mapping[str, Any]) -> Spec:
     """`dataclasses.replace` with checks, and with `strides`, which is no field: the encoder's, from the finest grid."""
@@ -81,11 +88,11 @@ def _restride_layer(layer: CnnLayer, stride: int) -> CnnLayer:
 
 def _check_recurrent(spec: RecurrentSpec) -> None:
     """What must agree across the fields, before anything is built."""
+    if spec.cell not in CELLS:
+        raise ConfigError(f"cell (={spec.cell!r}) must be one of {', '.join(CELLS)}.")
     layers = len(spec.filters)
-    wanted = {"links": spec.links} if spec.cell == "traj_gru" else {}
-    if spec.cell != "traj_gru":
-        wanted = {"state_kernels": spec.state_kernels, "state_dilations": spec.state_dilations}
-    for name, values in wanted.items():
+    for name in CELLS[spec.cell]:
+        values = getattr(spec, name)
         if len(values) != layers:
             raise ConfigError(
                 f"{name} (={values}) must have one value for each of the {layers} layers of filters (={spec.filters}) "

@@ -75,7 +75,7 @@ def fitting_strides(strides: tuple[int, ...], height: int, width: int, *, coarse
     """Strides near these that divide a grid: none larger, and no last grid smaller than `coarsest` if it can be.
 
     >>> fitting_strides((5, 3, 2), 64, 64)
-    (2, 2, 2)
+    (4, 2, 2)
     """
     left, shortest = math.gcd(height, width), min(height, width)
     fitting = []

@@ -37,7 +37,7 @@ SETTINGS: dict[str, Setting] = {
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     spec: Spec
-    printed: str = ""  # the paper's parameter count, where it prints one
+    printed_millions: float | None = None  # the paper's parameter count, where it prints one
     reason: str = ""  # why ours is another
 
 
@@ -164,18 +164,16 @@ HKO7_CONV3D = CnnSpec(
 
 ZOO: dict[str, dict[str, Entry]] = {
     "mnist": {
-        "conv-k3-d2": Entry(spec=conv_gru(3, 2), printed="2.84M", reason="the paper swapped K3-D2 and L5"),
-        "conv-k5-d1": Entry(spec=conv_gru(5, 1), printed="4.77M"),
-        "conv-k7-d1": Entry(spec=conv_gru(7, 1), printed="8.01M"),
-        "traj-l5": Entry(spec=traj_gru(5), printed="2.60M", reason="the paper swapped K3-D2 and L5"),
-        "traj-l9": Entry(spec=traj_gru(9), printed="3.42M"),
-        "traj-l13": Entry(spec=traj_gru(13), printed="4.00M"),
-        "traj-l17": Entry(spec=traj_gru(17), printed="4.77M", reason="misprint: it repeats K5-D1's"),
-        "dfn": Entry(spec=replace(MNIST_GRU, local_filter=11), printed="4.83M"),
-        "conv2d": Entry(
-            spec=MNIST_CONV2D, printed="29.06M", reason="probably a misprint: the table's layers give 59.06M"
-        ),
-        "conv3d": Entry(spec=MNIST_CONV3D, printed="32.52M", reason="the table's layers do not give the printed count"),
+        "conv-k3-d2": Entry(spec=conv_gru(3, 2), printed_millions=2.84, reason="the paper swapped K3-D2 and L5"),
+        "conv-k5-d1": Entry(spec=conv_gru(5, 1), printed_millions=4.77),
+        "conv-k7-d1": Entry(spec=conv_gru(7, 1), printed_millions=8.01),
+        "traj-l5": Entry(spec=traj_gru(5), printed_millions=2.60, reason="the paper swapped K3-D2 and L5"),
+        "traj-l9": Entry(spec=traj_gru(9), printed_millions=3.42),
+        "traj-l13": Entry(spec=traj_gru(13), printed_millions=4.00),
+        "traj-l17": Entry(spec=traj_gru(17), printed_millions=4.77, reason="misprint: it repeats K5-D1's"),
+        "dfn": Entry(spec=replace(MNIST_GRU, local_filter=11), printed_millions=4.83),
+        "conv2d": Entry(spec=MNIST_CONV2D, printed_millions=29.06, reason="likely a misprint for 59.06M"),
+        "conv3d": Entry(spec=MNIST_CONV3D, printed_millions=32.52, reason="the table's layers give 66.08M"),
         "convlstm": Entry(spec=replace(MNIST_GRU, cell="conv_lstm")),
     },
     "hko7": {
