@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -27,3 +29,36 @@ def ray_address() -> Iterator[str]:
 
     yield ray.get_runtime_context().gcs_address
     ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def tiny_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of 24x24 frames in which two showers drift: 100 frames to train on, 45 to validate (one of them missing)
+    and 40 to test, a day each."""
+    from nowcastlab.store import StoreWriter
+    from nowcastlab.units import pixel_from_mmh
+
+    dates = [dt.date(2015, 6, day) for day in (1, 3, 5)]
+    splits = dict(zip(dates, ("train", "valid", "test"), strict=True))
+    excluded = np.zeros((24, 24), bool)
+    excluded[:2] = True
+    path = tmp_path_factory.mktemp("stores") / "tiny.zarr"
+    y, x = np.mgrid[:24, :24]
+    with StoreWriter.create(
+        path,
+        dates=dates,
+        grid=(24, 24),
+        interval_minutes=6,
+        km_per_pixel=2.0,
+        title="two showers",
+        excluded=excluded,
+        splits=splits,
+    ) as writer:
+        for date, count in zip(dates, (100, 45, 40), strict=True):
+            time = np.arange(count)[:, None, None]
+            distance = ((x - 0.7 * time) % 24 - 12) ** 2 + ((y - 0.3 * time) % 24 - 12) ** 2
+            rate_mmh = 40 * np.exp(-distance / 20) + 5 * np.exp(-((x - 18) ** 2 + (y + 0.4 * time - 20) ** 2) / 30)
+            kept = np.delete(np.arange(count), 20) if splits[date] == "valid" else np.arange(count)
+            midnight = (date - dt.date(1970, 1, 1)).days * 1440
+            writer.commit(writer.write_day(date, midnight + 6 * kept, pixel_from_mmh(rate_mmh[kept])))
+    return path
