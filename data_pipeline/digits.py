@@ -68,7 +68,10 @@ def command(
     if preview is not None:
         from data_pipeline.digits_preview import draw
 
-        draw(source, preview, seed=seed)
+        try:
+            draw(source, preview, seed=seed)
+        except OSError as error:
+            raise click.UsageError(f"Cannot draw {preview}: {error}.") from error
     if as_json:
         click.echo(json.dumps(source.describe() | {"images": len(digits), "note": note}, indent=2))
         return

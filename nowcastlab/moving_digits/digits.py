@@ -104,7 +104,11 @@ def load_digits(name: str | None = None) -> Digits:
         )
     if name == SKLEARN or not path.is_file():
         return sklearn_digits()
-    return Digits(MNIST, parse_images(verified(path.read_bytes(), TRAIN_IMAGES, path))[:MNIST_COUNT])
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"MNIST's images are in the cache but cannot be read: {error}.") from error
+    return Digits(MNIST, parse_images(verified(content, TRAIN_IMAGES, path))[:MNIST_COUNT])
 
 
 def verified(content: bytes, name: str, origin: Path | str, files: Mapping[str, IdxFile] = MNIST_FILES) -> bytes:
