@@ -104,8 +104,14 @@ def _check_recurrent(spec: RecurrentSpec) -> None:
             f"filters (={spec.filters}) make {layers} layers, which need {layers - 1} downs and ups between them; "
             f"this network has {len(spec.downs)} and {len(spec.ups)}."
         )
-    if even := [k for k in (*spec.state_kernels, spec.input_kernel) if k % 2 == 0]:
+    odd = (*spec.state_kernels, spec.input_kernel, *((spec.local_filter,) if spec.local_filter else ()))
+    if even := [k for k in odd if k % 2 == 0]:
         raise ConfigError(f"A kernel of {even[0]} has no middle pixel: kernels are odd, as 3, 5 or 7.")
+    if spec.local_filter and spec.stem.stride != 1:
+        raise ConfigError(
+            f"local_filter (={spec.local_filter}) needs a filter for every pixel, so the stem's stride "
+            f"(={spec.stem.stride}) must be 1; give strides=(1, ...)."
+        )
     _check_positive(filters=min(spec.filters), stem_filters=spec.stem_filters, flow_filters=spec.flow_filters)
 
 

@@ -65,7 +65,7 @@ def digest_of_prediction(name: str, dataset: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "dataset"), CASES)
-@pytest.mark.parametrize(("batch", "rows", "columns"), [(1, 1, 2), (3, 2, 1)])
+@pytest.mark.parametrize(("batch", "rows", "columns"), [(1, 1, 2), (2, 2, 1)])
 def test_any_batch_on_any_grid_its_strides_divide(name: str, dataset: str, batch: int, rows: int, columns: int) -> None:
     frames = frames_for(name, dataset, batch=batch, rows=rows, columns=columns)
     leads = leads_of(name, dataset)
@@ -76,7 +76,7 @@ def test_any_batch_on_any_grid_its_strides_divide(name: str, dataset: str, batch
 
 @pytest.mark.parametrize(("name", "dataset"), CASES)
 def test_a_sequence_is_forecast_alone_as_it_is_in_a_batch(name: str, dataset: str) -> None:
-    model, frames, leads = narrow(name, dataset), frames_for(name, dataset, batch=3), leads_of(name, dataset)
+    model, frames, leads = narrow(name, dataset), frames_for(name, dataset), leads_of(name, dataset)
     together = model.predict(frames, leads=leads)
     alone = torch.cat([model.predict(sequence[None], leads=leads) for sequence in frames])
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
@@ -115,22 +115,25 @@ def test_bfloat16_autocast_is_near_float32(name: str, dataset: str) -> None:
     torch.testing.assert_close(coarse, exact, rtol=0.1, atol=0.1)
 
 
+def gradient_step(model: Forecaster, frames: Tensor, leads: int, *, autocast: bool = False) -> None:
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        forecast = model(frames, leads)
+    (forecast.float() - frames[:, :1]).square().mean().backward()
+
+
 @pytest.mark.parametrize(("name", "dataset"), NETWORKS)
-@pytest.mark.parametrize("autocast", [False, True], ids=["float32", "bfloat16"])
-def test_every_parameter_has_a_finite_gradient_after_two_steps(name: str, dataset: str, autocast: bool) -> None:
+def test_every_parameter_has_a_finite_gradient_after_two_steps(name: str, dataset: str) -> None:
     """Two, because TrajGRU's last flow layer starts at zero and lets no gradient past it in the first.
 
-    A coarsest grid of one pixel has nowhere to look, so recurrent networks get 2x2 there.
+    A coarsest grid of one pixel has nowhere to look, so recurrent networks get 2x2 there, and four frames.
     """
-    model, leads = narrow(name, dataset), leads_of(name, dataset)
-    size = 1 if (name, dataset) in CNNS else 2
-    frames = frames_for(name, dataset, rows=size, columns=size)
+    model, leads, frames = narrow(name, dataset), leads_of(name, dataset), frames_for(name, dataset)
+    if (name, dataset) in RECURRENT:
+        frames = frames_for(name, dataset, rows=2, columns=2)[:, :4]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, betas=(0.5, 0.999))
     for _ in range(2):
         optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-            forecast = model(frames, leads)
-        (forecast.float() - frames.flip(1)[:, :1]).square().mean().backward()
+        gradient_step(model, frames, leads)
         optimizer.step()
     parameters = dict(model.named_parameters())
     for key, parameter in parameters.items():
@@ -139,6 +142,16 @@ def test_every_parameter_has_a_finite_gradient_after_two_steps(name: str, datase
         # batch norm takes away what a bias before it adds: that gradient is zero, or rounding
         normed = key.replace("conv.bias", "norm.weight") in parameters
         assert parameter.grad.any() or normed, key
+
+
+@pytest.mark.parametrize(("name", "dataset"), NETWORKS)
+def test_gradients_are_finite_under_bfloat16_autocast(name: str, dataset: str) -> None:
+    model, frames = narrow(name, dataset), frames_for(name, dataset)
+    gradient_step(model, frames if (name, dataset) in CNNS else frames[:, :3], leads_of(name, dataset), autocast=True)
+    for key, parameter in model.named_parameters():
+        assert parameter.grad is not None, key
+        assert parameter.grad.dtype == torch.float32
+        assert parameter.grad.isfinite().all(), key
 
 
 @pytest.mark.parametrize(("name", "dataset"), CASES)

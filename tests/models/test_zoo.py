@@ -128,6 +128,8 @@ def test_fewer_layers_take_fewer_resamplings() -> None:
         ("convgru", "hko7", {"filters": (8, 0, 8)}, r"filters \(=0\) must be a whole number from 1"),
         ("convgru", "hko7", {"cell": "gru"}, r"cell \(='gru'\) must be one of conv_gru, traj_gru, conv_lstm"),
         ("convgru", "hko7", {"strides": (2, 2)}, r"strides \(=\(2, 2\)\) must be 3 whole numbers .* \(5, 3, 2\)"),
+        ("convgru", "hko7", {"local_filter": 11}, r"local_filter \(=11\) .* stem's stride \(=5\) must be 1"),
+        ("dfn", "mnist", {"local_filter": 10}, "kernel of 10"),
         ("conv2d", "mnist", {"base_filters": 0}, r"base_filters \(=0\)"),
     ],
 )
@@ -154,6 +156,11 @@ def test_a_network_of_the_benchmark_is_refitted_to_a_small_grid_by_its_strides(n
     strides = fitting_strides(encoder_strides(spec), side, side)
     model = build(name, "hko7", strides=strides, **SMALL[name])
     assert model(torch.rand(2, 5, side, side), 20).shape == (2, 20, side, side)
+
+
+def test_a_dynamic_filter_network_can_be_had_for_radar() -> None:
+    model = build("convgru", "hko7", local_filter=3, strides=(1, 2, 2), filters=4, stem_filters=2)
+    assert model(torch.rand(1, 2, 12, 12), 2).shape == (1, 2, 12, 12)
 
 
 @pytest.mark.parametrize("name", ["trajgru", "conv2d", "conv3d"])
