@@ -5,6 +5,7 @@
     ├── StoreError         exit 3   a store or data file that is not there, not ours, or busy
     │   └── CorruptStore   exit 3   bytes that are not what was written
     ├── TrainingError      exit 4   a run that went wrong on its own: divergence, no usable checkpoint
+    ├── ProtocolError      exit 4   a forecaster that broke the benchmark's rules, as by reaching for the future
     ├── TrackingError      exit 5   the tracking server or database does not answer
     └── ReportError        exit 6   runs that must not stand in one table
 
@@ -33,6 +34,10 @@ class CorruptStore(StoreError):
 
 
 class TrainingError(NowcastlabError):
+    exit_code = 4
+
+
+class ProtocolError(NowcastlabError):
     exit_code = 4
 
 

@@ -1,0 +1,166 @@
+"""A sweep as a value: the arms, the seeds, and what will be compared, all said before the first trial.
+
+Sweep(
+    name="links-vs-kernel",
+    question="Does TrajGRU beat ConvGRU with fewer links?",
+    scale="demo",
+    arms=[Arm(name="Traj-L13", config=mnist_config("traj-l13"))],
+    seeds=(1, 2, 3),
+    comparisons=[("Traj-L13", "Conv-K7-D1")],
+)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nowcastlab.config import TrainConfig
+from nowcastlab.errors import ConfigError
+
+OFFLINE, ONLINE, DIGITS = "offline", "online", "digits"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Radar:
+    """The store a benchmark is run on: what the arms share."""
+
+    store: str
+    digest: str
+    split: str = "test"
+    limit: int | None = None  # score the first windows only
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """One row of a table: a network and how it is trained, or a baseline, which is not."""
+
+    name: str
+    config: TrainConfig | None = None  # its seed is the trial's
+    baseline: str | None = None
+    settings: tuple[str, ...] = (OFFLINE,)  # how it is tested
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise ConfigError(f"Arm {self.name!r}: a name is letters, digits, '.', '_' and '-', as 'Traj-L13'.")
+        if (self.config is None) == (self.baseline is None):
+            raise ConfigError(f"Arm {self.name}: give it either a config or a baseline.")
+        if self.baseline and ONLINE in self.settings:
+            raise ConfigError(f"Arm {self.name}: {self.baseline} does not learn, so there is no online setting for it.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """An arm and a seed: a pure function of what is written here."""
+
+    sweep: str
+    arm: str
+    seed: int
+    scale: str
+    config: TrainConfig | None
+    baseline: str | None
+    settings: tuple[str, ...]
+    radar: Radar | None
+    test_sequences: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.arm}-s{self.seed}"
+
+    def to_plain(self) -> dict[str, Any]:
+        plain = {**vars(self), "settings": list(self.settings)}
+        plain["config"] = self.config.to_plain() if self.config else None
+        plain["radar"] = vars(self.radar) if self.radar else None
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Trial:
+        values = dict(plain)
+        values["config"] = TrainConfig.from_plain(plain["config"]) if plain["config"] else None
+        values["radar"] = Radar(**plain["radar"]) if plain["radar"] else None
+        return cls(**{**values, "settings": tuple(plain["settings"])})
+
+    @property
+    def identity(self) -> str:
+        """What decides the result. Paths and machines are left out, as in a config's identity."""
+        plain = self.to_plain()
+        plain["config"] = self.config.identity if self.config else None
+        if plain["radar"]:
+            plain["radar"] = {k: v for k, v in plain["radar"].items() if k != "store"}
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    name: str
+    question: str
+    scale: str
+    arms: Sequence[Arm]
+    seeds: Sequence[int] = (1, 2, 3)
+    comparisons: Sequence[tuple[str, str]] = ()  # pairs of arms, the first expected to be better
+    table: str = "mnist"  # of `nowcastlab report`
+    radar: Radar | None = None
+    test_sequences: int = 10_000  # of moving digits
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = [arm.name for arm in self.arms]
+        if not NAME.fullmatch(self.name):
+            raise ConfigError(f"Sweep {self.name!r}: a name is letters, digits, '.', '_' and '-'.")
+        if not self.arms or not self.seeds:
+            raise ConfigError(
+                f"Sweep {self.name} has {len(self.arms)} arms and {len(self.seeds)} seeds: it needs both."
+            )
+        for what, values in (("arm", names), ("seed", list(self.seeds))):
+            twice = [str(value) for value, n in Counter(values).items() if n > 1]
+            if twice:
+                raise ConfigError(f"Sweep {self.name} has {what} {', '.join(twice)} twice. Each counts once.")
+        for pair in self.comparisons:
+            for name in pair:
+                if name not in names:
+                    raise ConfigError(
+                        f"Sweep {self.name} compares with arm {name!r}, which it does not have. "
+                        f"Its arms are: {', '.join(names)}."
+                    )
+        for arm in self.arms:
+            if (arm.config is None or arm.config.data.kind == "radar") and self.radar is None:
+                raise ConfigError(f"Sweep {self.name}: arm {arm.name} is tested on radar; say on which store (radar=).")
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Seed by seed, so that a sweep stopped half-way has whole comparisons to show. A baseline has one trial."""
+        trials = []
+        for i, seed in enumerate(self.seeds):
+            for arm in self.arms:
+                if arm.config is not None or i == 0:
+                    trials.append(self._trial(arm, seed if arm.config else 0))
+        return trials
+
+    def _trial(self, arm: Arm, seed: int) -> Trial:
+        return Trial(
+            sweep=self.name,
+            arm=arm.name,
+            seed=seed,
+            scale=self.scale,
+            config=replace(arm.config, seed=seed) if arm.config else None,
+            baseline=arm.baseline,
+            settings=arm.settings,
+            radar=self.radar,
+            test_sequences=self.test_sequences,
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "question": self.question,
+            "scale": self.scale,
+            "table": self.table,
+            "comparisons": [list(pair) for pair in self.comparisons],
+            "trials": {trial.key: {"identity": trial.identity, **trial.to_plain()} for trial in self.trials},
+        }

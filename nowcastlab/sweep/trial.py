@@ -1,0 +1,128 @@
+"""One trial, start to end, in a folder of its own: train, test, and say so. Knows neither Ray nor MLflow.
+
+    config.json, history.jsonl, checkpoints/    training's
+    scores-offline.npz, scores-online.npz       per sequence, lead and threshold; or scores-digits.npz
+    online/                                     checkpoints of an online run under way
+    result.json                                 written last: the trial is finished, or failed and why
+
+Called again it goes on with what is missing. The result is the same to the bit, whatever happened on the way.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nowcastlab.errors import NowcastlabError, StoreError
+from nowcastlab.models import Forecaster, build
+from nowcastlab.protocol import FineTuning, digits_test, evaluate_digits, evaluate_offline, evaluate_online
+from nowcastlab.skill import SequenceScores, load_scores, save_scores, summarize
+from nowcastlab.store import Store, open_store
+from nowcastlab.store.writer import write_atomically
+from nowcastlab.sweep.design import DIGITS, ONLINE, Trial
+from nowcastlab.training import load_trained, train
+from nowcastlab.training.machine import computing, pick_device
+
+RESULT = "result.json"
+FINISHED, FAILED = "finished", "failed"
+Report = Callable[[dict[str, Any]], object]
+
+_stores: dict[str, Store] = {}  # one a worker: opening reads the record, and mapping a shard is done once
+
+
+def run_trial(trial: Trial, folder: Path, report: Report = lambda metrics: None) -> dict[str, Any]:
+    """Do what is missing of a trial. What went wrong in a known way is a result too, and tried anew the next time."""
+    done = read_result(folder)
+    if done is not None and done["identity"] == trial.identity and done["status"] == FINISHED:
+        return done
+    began = time.time()
+    try:
+        if trial.config is not None:
+            train(trial.config, report, folder=folder)
+        scores = {setting: _tested(trial, setting, folder) for setting in trial.settings}
+    except NowcastlabError as error:
+        outcome: dict[str, Any] = {"status": FAILED, "error": f"{type(error).__name__}: {error}"}
+    else:
+        outcome = {"status": FINISHED, "scores": scores}
+    result = {"identity": trial.identity, "key": trial.key, **outcome, "seconds": time.time() - began}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / RESULT, json.dumps(result, indent=1).encode())
+    return result
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """None for a trial that has not come to its end."""
+    path = folder / RESULT
+    try:
+        return json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def scores_path(folder: Path, setting: str) -> Path:
+    return folder / f"scores-{setting}.npz"
+
+
+def _tested(trial: Trial, setting: str, folder: Path) -> dict[str, Any]:
+    """The scores of one setting, from its file where that is there already."""
+    path = scores_path(folder, setting)
+    if setting == DIGITS:
+        errors = _digits_errors(trial, folder, path)
+        return {"mse": float(errors.mean()), "mse_per_lead": errors.mean(0).tolist(), "sequences": len(errors)}
+    scores = load_scores(path) if path.exists() else _benchmark(trial, setting, folder)
+    save_scores(path, scores)
+    return summarize(scores)
+
+
+def _benchmark(trial: Trial, setting: str, folder: Path) -> SequenceScores:
+    assert trial.radar is not None
+    store = _store(trial)
+    options: dict[str, Any] = {"split": trial.radar.split, "limit": trial.radar.limit}
+    if trial.config is None:
+        assert trial.baseline is not None
+        return evaluate_offline(build(trial.baseline, "hko7"), store, **options)
+    with computing(trial.config) as device:
+        model = load_trained(folder, device=device).model
+        if setting != ONLINE:
+            return evaluate_offline(model, store, device=device, **options)
+        tuning = FineTuning(loss=trial.config.loss, loss_scale=trial.config.loss_scale)
+        facts = {"trial": trial.identity}
+        return evaluate_online(
+            model, store, settings=tuning, device=device, folder=folder / ONLINE, facts=facts, **options
+        )
+
+
+def _digits_errors(trial: Trial, folder: Path, path: Path) -> Any:
+    if path.exists():
+        with np.load(path, allow_pickle=False) as file:
+            return file["mse"]
+    config = trial.config
+    assert config is not None
+    with computing(config) as device:
+        model: Forecaster = load_trained(folder, device=device).model
+        test = digits_test(config.data, count=trial.test_sequences)  # type: ignore[arg-type]
+        errors = evaluate_digits(
+            model, test, frames_in=config.data.in_frames, leads=config.data.leads, device=pick_device(config.device)
+        )
+    temporary = path.with_name(path.name + ".tmp.npz")
+    np.savez_compressed(temporary, mse=errors)
+    temporary.replace(path)
+    return errors
+
+
+def _store(trial: Trial) -> Store:
+    assert trial.radar is not None
+    if trial.radar.store not in _stores:
+        _stores[trial.radar.store] = open_store(trial.radar.store)
+    store = _stores[trial.radar.store]
+    if store.digest != trial.radar.digest:
+        raise StoreError(
+            f"{trial.radar.store} changed under the sweep: its digest was {trial.radar.digest[:16]}, now it is "
+            f"{store.digest[:16]}. Put the store back as it was, or give the sweep another name."
+        )
+    return store
