@@ -10,6 +10,7 @@ command = VerbGroup(
         "data": "nowcastlab.bench.data",
         "rover": "nowcastlab.bench.rover",
         "digits": "nowcastlab.bench.digits",
+        "scores": "nowcastlab.bench.scores",
     },
     help="""Measure this machine. Every figure is a ratio to a plain way of doing the same work, the two run in turn in
     one process, because machines are noisy.
