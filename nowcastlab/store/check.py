@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,11 @@ import numpy as np
 import zarr
 
 from nowcastlab.errors import CorruptStore
+from nowcastlab.store import schema
 from nowcastlab.store.reader import Store
-from nowcastlab.store.record import SPLITS, content_hash
-from nowcastlab.store.schema import labels_from
+from nowcastlab.store.record import content_hash
+
+ARRAYS = {"pixels", "time", "present", "split", "excluded", "gauge_mm", "day", "y", "x"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,7 @@ def check(url: str, *, watch: Callable[[Any], Any] = iter) -> list[Finding]:
     for day in watch(store.days):
         try:
             minutes, pixels = store.read_day(day.date)
+            store.read_empty_slots(day.date)
         except CorruptStore as error:
             findings.append(Finding(day=day.date.isoformat(), what=str(error)))
             continue
@@ -52,44 +56,64 @@ def check(url: str, *, watch: Callable[[Any], Any] = iter) -> list[Finding]:
 
 
 def _schema(store: Store) -> list[Finding]:
-    """The zarr group must say what the record says."""
-    findings = []
+    """The zarr group, which other tools read, must say what the record says."""
+    return [Finding(day=None, what=what) for what in (*_metadata(store), *_arrays(store))]
 
-    def wrong(what: str) -> None:
-        findings.append(Finding(day=None, what=what))
 
+def _metadata(store: Store) -> Iterator[str]:
+    """Compared as plain JSON: zarr takes the default for a name it does not know, and so for one that was damaged."""
+    try:
+        root = _json(store, "zarr.json")
+        copies = root.pop("consolidated_metadata")
+        own = {"zarr_format": 3, "node_type": "group", "attributes": schema.group_attributes(store.record)}
+        if root != json.loads(json.dumps(own)):
+            yield "zarr.json, its title or attributes, differs from the record."
+        if copies["kind"] != "inline" or copies["must_understand"] is not False or set(copies["metadata"]) != ARRAYS:
+            yield "zarr.json does not list the arrays as it should."
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        yield f"zarr.json is damaged ({type(error).__name__}: {error})."
+        return
+    for name in sorted(ARRAYS & set(copies["metadata"])):
+        try:
+            if _json(store, f"{name}/zarr.json") != copies["metadata"][name]:
+                yield f"{name}/zarr.json differs from its copy in zarr.json."
+        except (OSError, ValueError, TypeError) as error:
+            yield f"{name}/zarr.json is damaged ({type(error).__name__}: {error})."
+
+
+def _arrays(store: Store) -> Iterator[str]:
     record = store.record
-    minutes, present = labels_from(record)
-    splits = np.repeat([SPLITS.index(day.split) for day in record.days], record.frames_per_day)
-    gauges = [np.nan if day.gauge_mm is None else day.gauge_mm for day in record.days]
-    expected = {"time": minutes, "present": present, "split": splits, "gauge_mm": np.array(gauges, np.float32)}
+    expected = {**schema.labels_from(record), **schema.axes_km(record)}
     try:
         group = zarr.open_group(store.url, mode="r", use_consolidated=False)
-        consolidated = zarr.open_group(store.url, mode="r")
         pixels = group["pixels"]
         assert isinstance(pixels, zarr.Array)
         shape = (len(record.days) * record.frames_per_day, *record.grid)
         if pixels.shape != shape or pixels.dtype != np.uint8:
-            wrong(f"`pixels` is {pixels.dtype} {pixels.shape}, the record says uint8 {shape}.")
+            yield f"`pixels` is {pixels.dtype} {pixels.shape}, the record says uint8 {shape}."
         if pixels.chunks != (1, *record.grid) or pixels.shards != (record.frames_per_day, *record.grid):
-            wrong(f"`pixels` has chunks {pixels.chunks} and shards {pixels.shards}.")
-        for name in ("pixels", "excluded", "y", "x", "day", *expected):
-            if group[name].metadata != consolidated[name].metadata:
-                wrong(f"The consolidated metadata of `{name}` differs from its own.")
-        for name, values in expected.items():
-            array = group[name]
-            assert isinstance(array, zarr.Array)
-            if not np.array_equal(np.asarray(array[...]), values, equal_nan=name == "gauge_mm"):
-                wrong(f"`{name}` is behind the record: an interrupted writer. Run it again to bring it up to date.")
-        np.asarray(group["y"][...]), np.asarray(group["x"][...])  # type: ignore[index]
+            yield f"`pixels` has chunks {pixels.chunks} and shards {pixels.shards}."
     except Exception as error:
         # zarr meets damaged metadata with whatever its parsers raise: all of it is a finding here
-        wrong(f"The zarr metadata or a label array is damaged ({type(error).__name__}: {error}).")
+        yield f"`pixels` cannot be opened by zarr ({type(error).__name__}: {error})."
+        return
+    for name, values in expected.items():
+        try:
+            array = group[name]
+            assert isinstance(array, zarr.Array)
+            if not np.array_equal(np.asarray(array[...]), values, equal_nan=values.dtype.kind == "f"):
+                yield f"`{name}` is behind the record: an interrupted writer. Run it again to bring it up to date."
+        except Exception as error:
+            yield f"`{name}` is damaged ({type(error).__name__}: {error})."
     try:
         _ = store.excluded
     except Exception as error:
-        wrong(f"The exclusion map is damaged ({type(error).__name__}: {error}).")
-    return findings
+        yield f"`excluded`, the exclusion map, is damaged ({type(error).__name__}: {error})."
+
+
+def _json(store: Store, name: str) -> dict[str, Any]:
+    filesystem, root = fsspec.core.url_to_fs(store.url)
+    return json.loads(filesystem.cat_file(f"{root}/{name}"))
 
 
 def uncommitted_shards(store: Store) -> list[str]:

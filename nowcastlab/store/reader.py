@@ -168,6 +168,16 @@ class Store:
         span = f"it covers {covered[0].date} to {covered[-1].date}" if covered else "it is empty"
         raise StoreError(f"{self.url} has no frames on {date}; {span}.")
 
+    def read_empty_slots(self, date: dt.date) -> None:
+        """Verify what nobody reads: the slots of a day that hold no frame. They are zeros, and have checksums too."""
+        row = next(row for row, day in enumerate(self._record.days) if day.date == date)
+        used = slot_of(np.array(self._record.days[row].minutes, np.int64), self.interval_minutes)
+        frame = np.empty(self.grid, np.uint8)
+        for slot in np.setdiff1d(np.arange(self._record.frames_per_day), used).tolist():
+            self._shards.read(row, [slot], [frame])
+            if frame.any():
+                raise self._shards.damaged(row, "there is a frame where the record knows of none")
+
 
 def open_store(url: str) -> Store:
     """Open a store for reading, from a local path or any URL that fsspec knows."""

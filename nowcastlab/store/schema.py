@@ -54,17 +54,8 @@ def create(path: str, record: Record, excluded: NDArray[np.bool_]) -> None:
             "comment": PIXELS_COMMENT,
         },
     )
-    for axis, size in (("y", height), ("x", width)):
-        # kilometres from the middle; y grows downward in an image, northward in CF
-        offsets = (np.arange(size) - (size - 1) / 2) * record.km_per_pixel
-        _small(
-            group,
-            axis,
-            (axis,),
-            (-offsets if axis == "y" else offsets).astype(np.float64),
-            units="km",
-            standard_name=f"projection_{axis}_coordinate",
-        )
+    for axis, offsets in axes_km(record).items():
+        _small(group, axis, (axis,), offsets, units="km", standard_name=f"projection_{axis}_coordinate")
     write_excluded(group, excluded)
     write_labels(group, record)
 
@@ -76,33 +67,22 @@ def open_for_writing(path: str | Path) -> zarr.Group:
 
 def write_labels(group: zarr.Group, record: Record) -> None:
     """Write, or bring up to date, everything that follows from the record."""
-    group.attrs.update(
-        {
-            "Conventions": "CF-1.11",
-            "title": record.title,
-            "interval_minutes": record.interval_minutes,
-            "km_per_pixel": record.km_per_pixel,
-            **record.attributes,
-        }
-    )
-    minutes, present = labels_from(record)
-    split = np.repeat([SPLITS.index(day.split) for day in record.days], record.frames_per_day).astype(np.int8)
-    days = np.array([(day.date - EPOCH).days for day in record.days], np.int64)
-    gauges = np.array([np.nan if day.gauge_mm is None else day.gauge_mm for day in record.days], np.float32)
+    group.attrs.update(group_attributes(record))
+    labels = labels_from(record)
     calendar = {"calendar": "proleptic_gregorian"}
-    _small(group, "time", ("time",), minutes, units="minutes since 1970-01-01", standard_name="time", **calendar)
-    _small(group, "present", ("time",), present, long_name="whether there is a frame")
+    _small(group, "time", ("time",), labels["time"], units="minutes since 1970-01-01", standard_name="time", **calendar)
+    _small(group, "present", ("time",), labels["present"], long_name="whether there is a frame")
     _small(
         group,
         "split",
         ("time",),
-        split,
+        labels["split"],
         long_name="what the frame is for",
         flag_values=list(range(len(SPLITS))),
         flag_meanings=" ".join(SPLITS),
     )
-    _small(group, "day", ("day",), days, units="days since 1970-01-01", standard_name="time", **calendar)
-    _small(group, "gauge_mm", ("day",), gauges, units="mm", long_name="rain gauge total of the day")
+    _small(group, "day", ("day",), labels["day"], units="days since 1970-01-01", standard_name="time", **calendar)
+    _small(group, "gauge_mm", ("day",), labels["gauge_mm"], units="mm", long_name="rain gauge total of the day")
     consolidate(group)
 
 
@@ -114,8 +94,24 @@ def consolidate(group: zarr.Group) -> None:
         zarr.consolidate_metadata(group.store)
 
 
-def labels_from(record: Record) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """`time` and `present` of every row. A frame off the grid sits in the nearest slot under its own stamp."""
+def group_attributes(record: Record) -> dict[str, Any]:
+    return {
+        "Conventions": "CF-1.11",
+        "title": record.title,
+        "interval_minutes": record.interval_minutes,
+        "km_per_pixel": record.km_per_pixel,
+        **record.attributes,
+    }
+
+
+def axes_km(record: Record) -> dict[str, NDArray[np.floating]]:
+    """Kilometres from the middle; y grows downward in an image, northward in CF."""
+    y, x = ((np.arange(size) - (size - 1) / 2) * record.km_per_pixel for size in record.grid)
+    return {"y": -y, "x": x}
+
+
+def labels_from(record: Record) -> dict[str, NDArray[Any]]:
+    """What follows from the record, by name. A frame off the grid sits in the nearest slot under its own stamp."""
     frames, interval = record.frames_per_day, record.interval_minutes
     minutes = np.array([day.first_minute for day in record.days], np.int64)[:, None] + np.arange(frames) * interval
     present = np.zeros_like(minutes, bool)
@@ -124,7 +120,13 @@ def labels_from(record: Record) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         slots = slot_of(stamps, interval)
         minutes[row, slots] = day.first_minute + stamps
         present[row, slots] = True
-    return minutes.ravel(), present.ravel()
+    return {
+        "time": minutes.ravel(),
+        "present": present.ravel(),
+        "split": np.repeat([SPLITS.index(day.split) for day in record.days], frames).astype(np.int8),
+        "day": np.array([(day.date - EPOCH).days for day in record.days], np.int64),
+        "gauge_mm": np.array([np.nan if d.gauge_mm is None else d.gauge_mm for d in record.days], np.float32),
+    }
 
 
 def slot_of(minute_of_day: NDArray[np.int64], interval_minutes: int) -> NDArray[np.int64]:
