@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from types import ModuleType
 
@@ -257,3 +258,19 @@ def test_advected_rain_is_forecast_better_than_by_the_last_frame(nonlinear: bool
     truth = frames[:, 5:], torch.ones_like(frames[:, 5:], dtype=torch.bool)
     for threshold_mmh in (0.5, 2.0):
         assert csi(moved, *truth, threshold_mmh) > csi(still, *truth, threshold_mmh) + 0.03
+
+
+def test_synthetic_rain_is_forecast_better_than_by_the_last_frame() -> None:
+    days = pytest.importorskip("data_pipeline.synth.days", reason="the synthetic archive is not part of this install")
+    plan = days.SyntheticPlan(start=dt.date(2015, 5, 3), days=1, size=240, seed=2)
+    sky = days.Sky(plan)
+    midnight = int(plan.minutes(plan.start)[0])
+    hours = (2, 6, 10, 14, 18)  # rain comes and goes: some of these are dry
+    pixels = np.stack([np.stack(list(sky.frames(midnight + 60 * hour + 6 * np.arange(15)))) for hour in hours])
+    frames, valid = torch.tensor(pixels) / 255, torch.tensor(valid_pixels(pixels, sky.exclusion.excluded))
+    truth = frames[:, 5:], valid[:, 5:]
+    still = LastFrame().predict(frames[:, :5], leads=10)
+    for rover in (Rover(), Rover(nonlinear=True)):
+        moved = rover.predict(frames[:, :5], valid[:, :5], leads=10)
+        for threshold_mmh in (0.5, 2.0):
+            assert csi(moved, *truth, threshold_mmh) > csi(still, *truth, threshold_mmh) + 0.02
