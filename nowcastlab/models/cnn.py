@@ -119,10 +119,17 @@ def _block(layer: CnnLayer, before: int, after: int, *, transposed: bool) -> nn.
 def _initialise(
     conv: nn.Conv2d | nn.Conv3d | nn.ConvTranspose2d | nn.ConvTranspose3d, init: str, generator: torch.Generator
 ) -> None:
-    """Weights by MSRA for the leaky ReLU's slope, or Xavier; biases zero."""
+    """Weights by MSRA for the leaky ReLU's slope, or Xavier; biases zero.
+
+    MSRA keeps the variance of what an output pixel *sums*: for a deconvolution, in_channels * kernel / stride terms.
+    So all four CNNs start with forecasts of standard deviation 0.9 to 1.0 (c = 16); torch's kaiming_normal_, which takes
+    out_channels * kernel there, gave 0.1 to 1.8.
+    """
     drawn = torch.empty(conv.weight.shape)
     if init == "msra":
-        nn.init.kaiming_normal_(drawn, a=SLOPE, generator=generator)
+        overlap = math.prod(conv.stride) if conv.transposed else 1
+        summed = conv.in_channels * math.prod(conv.kernel_size) / overlap
+        drawn.normal_(std=math.sqrt(2 / (1 + SLOPE**2) / summed), generator=generator)
     elif init == "xavier":
         nn.init.xavier_uniform_(drawn, generator=generator)
     else:

@@ -68,6 +68,9 @@ def test_weights_start_by_msra_and_biases_at_zero() -> None:
     weight = model.get_parameter("layers.enc2.conv.weight")
     # He et al. for slope 0.2: variance 2 / ((1 + 0.04) fan_in), fan_in = 64 channels of 4x4
     assert weight.std().item() == pytest.approx(math.sqrt(2 / (1.04 * 64 * 16)), rel=0.02)
+    deconvolution = model.get_parameter("layers.vid3.conv.weight")
+    # of 256 channels and 4x4 taps, stride 2 lets 2x2 reach an output pixel
+    assert deconvolution.std().item() == pytest.approx(math.sqrt(2 / (1.04 * 256 * 4)), rel=0.02)
     assert not model.get_parameter("layers.enc2.conv.bias").any()
 
 
