@@ -122,8 +122,8 @@ def _initialise(
     """Weights by MSRA for the leaky ReLU's slope, or Xavier; biases zero.
 
     MSRA keeps the variance of what an output pixel *sums*: for a deconvolution, in_channels * kernel / stride terms.
-    So all four CNNs start with forecasts of standard deviation 0.9 to 1.0 (c = 16); torch's kaiming_normal_, which takes
-    out_channels * kernel there, gave 0.1 to 1.8.
+    So all four CNNs start with forecasts of standard deviation 0.9 to 1.0 (c = 16); torch's kaiming_normal_, which
+    takes out_channels * kernel there, gave 0.1 to 1.8.
     """
     drawn = torch.empty(conv.weight.shape)
     if init == "msra":
