@@ -112,6 +112,9 @@ class _Watch(Callback):
         self._todo, self._folder, self._clerk, self._say = todo, folder, clerk, say
         self._done = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # Tune saves its callbacks for a restore that we never make
+
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self._clerk.watch(self._todo[trial.config["key"]])
 

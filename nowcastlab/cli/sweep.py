@@ -1,0 +1,64 @@
+"""The command line of a sweep file: `sweep_command(build, __doc__)` at its end is all it needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from nowcastlab.cli.verbs import run
+from nowcastlab.sweep import Sweep
+
+Build = Callable[[str, tuple[int, ...]], Sweep]
+
+
+def sweep_command(build: Build, doc: str | None) -> None:
+    """Run a sweep file as a command. `build(scale, seeds)` gives the sweep."""
+
+    @click.command(help=doc, context_settings={"help_option_names": ["-h", "--help"]})
+    @click.option("--scale", type=click.Choice(["demo", "laptop", "paper"]), default="demo", show_default=True)
+    @click.option("--seeds", default="1,2,3", show_default=True, help="The seeds, with commas between.")
+    @click.option("--cpus-per-trial", type=float, default=1, show_default=True)
+    @click.option("--gpus-per-trial", type=float, default=0, show_default=True, help="Fractions share a GPU.")
+    @click.option(
+        "--folder", type=click.Path(path_type=Path), default=Path("work/sweeps"), show_default=True, help="For results."
+    )
+    @click.option("--plan", "plan_only", is_flag=True, help="Print the plan and stop.")
+    def command(
+        scale: str, seeds: str, cpus_per_trial: float, gpus_per_trial: float, folder: Path, plan_only: bool
+    ) -> None:
+        sweep = build(scale, _seeds(seeds))
+        _run(sweep, folder, cpus_per_trial, gpus_per_trial, plan_only)
+
+    run(command)
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise click.UsageError(f"--seeds takes whole numbers with commas between, not {text!r}.") from None
+
+
+def _run(sweep: Sweep, root: Path, cpus: float, gpus: float, plan_only: bool) -> None:
+    from nowcastlab.sweep import SweepFolder, run_sweep
+
+    folder = SweepFolder(root, sweep)
+    missing = folder.missing()
+    click.echo(
+        f"{sweep.question}\n{sweep.name} at {sweep.scale} scale: {len(sweep.trials)} trials, {len(missing)} to do"
+    )
+    if plan_only:
+        return
+    result = run_sweep(
+        sweep, root=root, cpus_per_trial=cpus, gpus_per_trial=gpus, say=lambda line: click.echo(line, err=True)
+    )
+    click.echo(f"{len(result.finished)} of {len(sweep.trials)} trials finished. Runs: {result.link}")
+    for key, why in result.failed.items():
+        click.echo(f"  failed: {key}: {why}", err=True)
+    if result.unfinished:
+        click.echo(f"Interrupted with {len(result.unfinished)} trials to go; the same command goes on.", err=True)
+    if result.failed or result.unfinished:
+        sys.exit(4)
