@@ -20,6 +20,7 @@ from nowcastlab.units import NOISE_BELOW_PIXEL, THRESHOLDS_MMH, level_from_mmh, 
 
 if TYPE_CHECKING:
     from nowcastlab.store import Day, Store
+    from nowcastlab.store.record import Record
 
 # Shi et al. 2017, table "Rain rate statistics": one name per class, from no rain upward.
 RAINFALL_LEVELS = (
@@ -86,10 +87,10 @@ def rain_statistics(store: Store, days: Iterable[Day]) -> RainStatistics:
     return RainStatistics(levels=levels, frames=frames)
 
 
-def split_counts(store: Store) -> list[SplitCounts]:
+def split_counts(record: Record) -> list[SplitCounts]:
     counts = []
     for split in SPLITS:
-        days = [day for day in store.record.days if day.split == split]
+        days = [day for day in record.days if day.split == split]
         if days:
             counts.append(
                 SplitCounts(
@@ -123,7 +124,7 @@ def described(store: Store, statistics: RainStatistics, split: str | None) -> di
             for name, share, level in zip(class_names(), statistics.proportions, RAINFALL_LEVELS, strict=True)
         ],
         "valid_pixels": int(statistics.levels.sum()),
-        "splits": [dataclasses.asdict(counts) for counts in split_counts(store)],
+        "splits": [dataclasses.asdict(counts) for counts in split_counts(store.record)],
         "months": [
             {"month": month + 1, "frames": int(frames), "mean_mmh": float(mean) if frames else None}
             for month, (frames, mean) in enumerate(zip(statistics.frames, means, strict=True))
