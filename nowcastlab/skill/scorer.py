@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nowcastlab.errors import ConfigError, TrainingError
-from nowcastlab.skill.fused import score_frame
+from nowcastlab.skill.fused import score_frame, stretches
 from nowcastlab.skill.rule import Rule
 from nowcastlab.skill.sequence_scores import COUNTS, ERRORS, SequenceScores
 from nowcastlab.skill.spatial import FSS_SCALES_KM, Bands, fss_sums, fss_window
@@ -73,6 +73,10 @@ class Scorer:
         return (~self.excluded).astype(np.uint8)
 
     @cached_property
+    def _walked(self) -> NDArray[np.int64]:
+        return stretches(self.excluded)
+
+    @cached_property
     def _fss_windows(self) -> NDArray[np.int64]:
         assert self.km_per_pixel is not None
         return np.array([fss_window(scale, self.km_per_pixel) for scale in FSS_SCALES_KM], np.int64)
@@ -127,6 +131,7 @@ class Scorer:
                 predicted[index],
                 true[index],
                 self._included,
+                self._walked,
                 rule.first_p,
                 rule.first_level,
                 rule.weight_level,

@@ -53,6 +53,32 @@ def test_any_grid_is_scored(shape: tuple[int, int], frames: Any, score: Any, ref
     assert scores.gdl[0, 0] == pytest.approx(errors["gdl"], rel=1e-12)
 
 
+def round_map(y: Any, x: Any) -> Any:
+    return np.hypot(y - 30, x - 40) > 25
+
+
+@pytest.mark.parametrize(
+    "excluded_at",
+    [
+        round_map,
+        lambda y, x: np.abs(y - x) > 3,  # a diagonal band: every row begins and ends elsewhere
+        lambda y, x: (y != 31) | (x != 47),  # one pixel
+        lambda y, x: y % 3 > 0,  # rows of nothing between rows
+        lambda y, x: (x < 16) | (x >= 32),
+        lambda y, x: y >= 0,  # everything
+    ],
+)
+def test_any_map_of_excluded_pixels_is_kept_to(excluded_at: Any, frames: Any, score: Any, reference: Any) -> None:
+    predicted, true = frames(np.random.default_rng(13), 1, 1, 61, 83)
+    excluded = excluded_at(*np.mgrid[:61, :83])
+    scores = score(predicted, true, excluded=excluded)
+    counts, errors = reference(predicted[0, 0], true[0, 0], excluded)
+    for name in COUNTS:
+        assert getattr(scores, name)[0, 0].tolist() == counts[name]
+    for name in ERRORS:
+        assert getattr(scores, name)[0, 0] == pytest.approx(errors[name], rel=1e-12)
+
+
 def test_a_prediction_that_is_a_level_is_judged_as_that_level(score: Any) -> None:
     # 256 pixels, one of each level, as truth and, divided three ways, as prediction: never a miss, never a false alarm
     true = np.arange(256, dtype=np.uint8).reshape(1, 1, 16, 16)
