@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -44,12 +45,16 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 def _run(sweep: Sweep, root: Path, cpus: float, gpus: float, plan_only: bool) -> None:
     from nowcastlab.sweep import SweepFolder, run_sweep
+    from nowcastlab.sweep.plan import as_text, plan_arms
 
-    folder = SweepFolder(root, sweep)
-    missing = folder.missing()
-    click.echo(
-        f"{sweep.question}\n{sweep.name} at {sweep.scale} scale: {len(sweep.trials)} trials, {len(missing)} to do"
-    )
+    missing = SweepFolder(root, sweep).missing()
+    click.echo(f"{sweep.question}\n{sweep.name}, {sweep.scale} scale: {len(sweep.trials)} trials", nl=False)
+    if not missing:
+        click.echo(", all finished before.")
+    else:
+        done = len(sweep.trials) - len(missing)
+        click.echo(f", {done} finished before, {len(missing)} to do." if done else ".")
+        click.echo(as_text(plan_arms(sweep, missing), at_once=max(1, (os.cpu_count() or 1) // cpus)))
     if plan_only:
         return
     result = run_sweep(

@@ -22,9 +22,11 @@ from nowcastlab.sweep.clerk import Clerk
 from nowcastlab.sweep.design import Sweep, Trial
 from nowcastlab.sweep.folder import SweepFolder
 from nowcastlab.sweep.trial import FINISHED, read_result, run_trial
+from nowcastlab.sweep.view import View, outcome_text
 from nowcastlab.tracking import Mirror, connect
 
 ATTEMPTS = 4  # at a trial whose worker died
+WORKER_DIED = f"its worker died {ATTEMPTS} times"
 Say = Callable[[str], None]
 
 
@@ -88,6 +90,7 @@ def _run_trials(
         result = run_trial(Trial.from_plain(plain[key]), Path(folders[key]), report=tune.report)
         tune.report({"status": result["status"]})
 
+    view = View(list(todo.values()), say)
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"  # the folders and MLflow hold all of it
     tuner = tune.Tuner(
         tune.with_resources(trainable, {"cpu": cpus_each, "gpu": gpus_each}),
@@ -97,49 +100,54 @@ def _run_trials(
             name=f"run-{len(list(folder.path.glob('tune/run-*'))) + 1}",
             storage_path=str(folder.path / "tune"),
             failure_config=tune.FailureConfig(max_failures=ATTEMPTS - 1),
-            callbacks=[_Watch(todo, folder, clerk, say)],
+            callbacks=[_Watch(todo, folder, clerk, view)],
             verbose=0,
         ),
     )
-    tuner.fit()
+    try:
+        tuner.fit()
+    finally:
+        view.close()
     return any(read_result(folder.trial(trial)) is None for trial in todo.values())
 
 
 class _Watch(Callback):
-    """Tells the clerk what has begun, and the person what has ended."""
+    """Tells the clerk what has begun, and the person how it goes."""
 
-    def __init__(self, todo: dict[str, Trial], folder: SweepFolder, clerk: Clerk, say: Say) -> None:
-        self._todo, self._folder, self._clerk, self._say = todo, folder, clerk, say
-        self._done = 0
+    def __init__(self, todo: dict[str, Trial], folder: SweepFolder, clerk: Clerk, view: View) -> None:
+        self._todo, self._folder, self._clerk, self._view = todo, folder, clerk, view
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # Tune saves its callbacks for a restore that we never make
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self._clerk.watch(self._todo[trial.config["key"]])
+        self._view.started(trial.config["key"])
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        self._view.moved(trial.config["key"], result.get("step", 0))
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        self._tell(trial, "")
+        self._ended(trial.config["key"])
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        if trial.status == "ERROR":
-            self._tell(trial, "failed")
+        if trial.status == "ERROR":  # after the last attempt
+            self._ended(trial.config["key"])
 
-    def _tell(self, trial: Any, outcome: str) -> None:
-        key = trial.config["key"]
-        self._done += 1
+    def _ended(self, key: str) -> None:
         result = read_result(self._folder.trial(self._todo[key])) or {}
-        if result.get("status") != FINISHED:
-            outcome = f"failed: {result.get('error', 'its worker died; see the log of its Ray trial')}"
+        if result.get("status") == FINISHED:
+            self._view.ended(key, outcome_text(result["seconds"], result["scores"]))
         else:
-            outcome = f"{result['seconds']:.0f} s"
-        self._say(f"  [{self._done}/{len(self._todo)}] {key}: {outcome}")
+            self._view.ended(key, f"failed: {result.get('error', WORKER_DIED)}")
 
 
 def _result(folder: SweepFolder, link: str, interrupted: bool) -> SweepResult:
     results = {trial.key: read_result(folder.trial(trial)) for trial in folder.sweep.trials}
     missing = folder.missing()
-    failed = {t.key: (results[t.key] or {}).get("error", "its worker died") for t in missing if not interrupted}
+    failed = {t.key: (results[t.key] or {}).get("error", WORKER_DIED) for t in missing if not interrupted}
     return SweepResult(
         folder=folder,
         finished=[trial for trial in folder.sweep.trials if trial not in missing],
