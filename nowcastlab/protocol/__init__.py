@@ -8,7 +8,7 @@ from nowcastlab.protocol.benchmark import HKO7, Benchmark, Sequences
 from nowcastlab.protocol.digits import digits_test, evaluate_digits
 from nowcastlab.protocol.environment import Environment, Observation, Past
 from nowcastlab.protocol.evaluate import evaluate_offline, evaluate_online, offline_run
-from nowcastlab.protocol.offline import OfflineRun, forecast_from, read_windows
+from nowcastlab.protocol.offline import OfflineRun, forecast_from
 from nowcastlab.protocol.online import PRESETS, FineTuner, FineTuning, run_online
 
 __all__ = [
@@ -28,6 +28,5 @@ __all__ = [
     "evaluate_online",
     "forecast_from",
     "offline_run",
-    "read_windows",
     "run_online",
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nowcastlab.errors import ConfigError, StoreError
-from nowcastlab.store import Store
+from nowcastlab.store import Frames, Store
 from nowcastlab.windows import Window, episodes, walk
 
 
@@ -44,7 +44,7 @@ class Benchmark:
                 f"{store.url} has no window of {self.length} frames in its {split} split "
                 f"({len(minutes)} frames there, {len(store.minutes())} in all). Give that split more days."
             )
-        return Sequences(windows=windows, episode=episodes(windows))
+        return Sequences(windows=windows, episode=episodes(windows), minutes=minutes)
 
     def lead_minutes(self, store: Store) -> NDArray[np.float64]:
         return store.interval_minutes * np.arange(1.0, self.leads + 1)
@@ -56,6 +56,7 @@ class Sequences:
 
     windows: list[Window]
     episode: NDArray[np.int64]
+    minutes: NDArray[np.int64]  # stamps of the split's frames, sorted
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -66,7 +67,25 @@ class Sequences:
 
     def first(self, n: int | None) -> Sequences:
         """The first n, for a quick look; None is all."""
-        return self if n is None else Sequences(windows=self.windows[:n], episode=self.episode[:n])
+        if n is not None and n < 1:
+            raise ConfigError(f"`limit` (={n}) must be at least 1 window, or not given for all of them.")
+        return self if n is None else replace(self, windows=self.windows[:n], episode=self.episode[:n])
+
+    def read(self, store: Store, stamps: ArrayLike) -> Frames:
+        """The frames with these stamps. What belongs to another split is missing here, as in the split's own list: the
+        last window of a test day may run into the next day, and that may be one the network was trained on."""
+        asked = np.asarray(stamps, np.int64)
+        frames = store.read(asked)
+        at = np.minimum(np.searchsorted(self.minutes, asked), len(self.minutes) - 1)
+        foreign = frames.present & (self.minutes[at] != asked)
+        frames.pixels[foreign] = 0
+        return Frames(frames.pixels, frames.present & ~foreign)
+
+    def read_windows(self, store: Store, starts: ArrayLike, length: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """Pixels (batch, time, y, x) and whether each frame is there (batch, time)."""
+        stamps = np.asarray(starts, np.int64)[:, None] + store.interval_minutes * np.arange(length)
+        frames = self.read(store, stamps.ravel())
+        return frames.pixels.reshape(*stamps.shape, *store.grid), frames.present.reshape(stamps.shape)
 
 
 HKO7 = Benchmark()  # 5 frames in, 20 out, every 5 frames: Shi et al. 2017

@@ -28,7 +28,12 @@ class Past:
 
     def __init__(self, store: Store, now: int) -> None:
         self.__store = store
-        self.now = now  # minutes since 1970-01-01 of the newest frame that may be seen
+        self.__now = now
+
+    @property
+    def now(self) -> int:
+        """Minutes since 1970-01-01 of the newest frame that may be seen. Only the environment moves it."""
+        return self.__now
 
     def read(self, minutes: ArrayLike) -> Frames:
         asked = np.asarray(minutes, np.int64)
@@ -54,12 +59,13 @@ class Environment:
     def __init__(self, store: Store, sequences: Sequences, benchmark: Benchmark, scorer: Scorer) -> None:
         self._store, self._sequences, self._benchmark, self._scorer = store, sequences, benchmark, scorer
         self._parts: list[SequenceScores] = []
+        self._done = 0
         self._waiting = False  # for the forecast of the last observation
 
     @property
     def done(self) -> int:
         """How many forecasts have been uploaded."""
-        return sum(len(part) for part in self._parts)
+        return self._done
 
     @property
     def end(self) -> bool:
@@ -72,7 +78,7 @@ class Environment:
             raise ProtocolError(f"All {len(self._sequences)} observations have been given.")
         window = self._sequences.windows[self.done]
         stamps = self._stamps(window.start)[: self._benchmark.frames_in]
-        frames = self._store.read(stamps)
+        frames = self._sequences.read(self._store, stamps)
         self._waiting = True
         return Observation(
             start=window.start,
@@ -88,7 +94,7 @@ class Environment:
             raise ProtocolError("There is no observation to forecast from: call next first.")
         row = self.done
         start = self._sequences.windows[row].start
-        truth = self._store.read(self._stamps(start)[self._benchmark.frames_in :])
+        truth = self._sequences.read(self._store, self._stamps(start)[self._benchmark.frames_in :])
         part = self._scorer.score(
             forecast[None],
             truth.pixels[None],
@@ -97,6 +103,7 @@ class Environment:
             episode=self._sequences.episode[row : row + 1],
         )
         self._parts.append(part)
+        self._done += 1
         self._waiting = False
 
     def scores(self) -> SequenceScores:
@@ -108,7 +115,7 @@ class Environment:
         expected = self._sequences.start[: len(scores)]
         if self._parts or not np.array_equal(scores.start, expected):
             raise ConfigError("These scores are not the beginning of this run.")
-        self._parts = [scores]
+        self._parts, self._done = [scores], len(scores)
 
     def _stamps(self, start: int) -> NDArray[np.int64]:
         return start + self._store.interval_minutes * np.arange(self._benchmark.length)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ def evaluate_online(
     by_scale: bool = False,
     folder: Path | None = None,
     facts: dict[str, Any] | None = None,
+    save_every: int = 200,
     watch: Any = None,
 ) -> SequenceScores:
     """Score a network that is fine-tuned as it goes: the same windows as offline, one after the other.
@@ -70,8 +72,16 @@ def evaluate_online(
     sequences = benchmark.sequences(store, split).first(limit)
     environment = Environment(store, sequences, benchmark, _scorer(store, benchmark, by_scale))
     learner = FineTuner(model, store.excluded, benchmark, settings, device=device)
-    known = {"store": store.digest, "split": split, "windows": len(sequences), "settings": vars(settings)}
-    return run_online(environment, learner, facts={**known, **(facts or {})}, folder=folder, watch=watch)
+    known = {
+        "store": store.digest,
+        "split": split,
+        "windows": len(sequences),
+        "by_scale": by_scale,
+        "settings": asdict(settings),
+    }
+    return run_online(
+        environment, learner, facts={**known, **(facts or {})}, folder=folder, save_every=save_every, watch=watch
+    )
 
 
 def _scorer(store: Store, benchmark: Benchmark, by_scale: bool) -> Scorer:

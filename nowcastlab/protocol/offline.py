@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 from nowcastlab.models import Forecaster
@@ -47,7 +46,7 @@ class OfflineRun:
     def _batch(self, i: int) -> SequenceScores:
         rows = slice(i * self.batch_size, (i + 1) * self.batch_size)
         starts = self.sequences.start[rows]
-        pixels, present = read_windows(self.store, starts, self.benchmark.length)
+        pixels, present = self.sequences.read_windows(self.store, starts, self.benchmark.length)
         cut = self.benchmark.frames_in
         forecast = forecast_from(
             self.model, pixels[:, :cut], present[:, :cut], self.store.excluded, self.benchmark.leads, self.device
@@ -55,13 +54,6 @@ class OfflineRun:
         return self.scorer.score(
             forecast, pixels[:, cut:], present=present[:, cut:], start=starts, episode=self.sequences.episode[rows]
         )
-
-
-def read_windows(store: Store, starts: Any, length: int) -> tuple[Any, Any]:
-    """Pixels (batch, time, y, x) and whether each frame is there (batch, time)."""
-    stamps = np.asarray(starts)[:, None] + store.interval_minutes * np.arange(length)
-    frames = store.read(stamps.ravel())
-    return frames.pixels.reshape(*stamps.shape, *store.grid), frames.present.reshape(stamps.shape)
 
 
 def forecast_from(

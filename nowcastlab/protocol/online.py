@@ -6,6 +6,7 @@ AdaGrad step. A new episode empties the buffer; weights and optimiser live on.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,8 @@ class FineTuning:
             raise ConfigError(f"`lag` (={self.lag}) must be 0 (store, update, predict) or 1 (update, store, predict).")
 
 
-# Shi et al. 2017, Algorithm 1, stores, updates, predicts; the authors' release updates one segment later.
+# Shi et al. 2017, Algorithm 1, stores, updates, predicts. The authors' release updates before it looks at the next
+# segment: the same updates, one segment later, and an episode's last one when the next episode has begun.
 PRESETS = {"paper": FineTuning(), "release": FineTuning(lag=1)}
 
 
@@ -63,6 +65,11 @@ class FineTuner:
                 f"Online segments must follow each other and make up the target: stride (={benchmark.stride}) must be "
                 f"frames_in (={benchmark.frames_in}), and leads (={benchmark.leads}) a multiple of it."
             )
+        if not any(True for _ in model.parameters()):
+            raise ConfigError(
+                f"{type(model).__name__} has no weights to fine-tune: it is the same online as offline. "
+                "Score it in the offline setting."
+            )
         # Batch norm keeps the statistics of its training: one sample has none of its own.
         self.model = model.to(device).eval()
         self._excluded, self._benchmark, self._settings, self._device = excluded, benchmark, settings, device
@@ -70,9 +77,16 @@ class FineTuner:
         self._excluded_there = torch.from_numpy(excluded).to(device)
         self.optimiser = torch.optim.Adagrad(self.model.parameters(), lr=settings.learning_rate)
         self._needed = 1 + benchmark.leads // benchmark.frames_in
-        # one more is kept where the update is a segment behind
-        self._buffer: deque[tuple[NDArray[np.uint8], NDArray[np.bool_]]] = deque(maxlen=self._needed + settings.lag)
+        self._buffer: deque[tuple[NDArray[np.uint8], NDArray[np.bool_]]] = deque(maxlen=self._needed)
         self.updates = 0
+
+    def learn(self, observation: Observation) -> None:
+        """Store and update, in the order of the settings."""
+        if self._settings.lag:
+            self.update()
+        self.store(observation)
+        if not self._settings.lag:
+            self.update()
 
     def store(self, observation: Observation) -> None:
         if observation.new_episode:
@@ -81,11 +95,10 @@ class FineTuner:
 
     def update(self) -> None:
         """One step on the newest sample, if there is one. Then its oldest segment makes room."""
-        if len(self._buffer) < self._needed + self._settings.lag:
+        if len(self._buffer) < self._needed:
             return
-        sample = list(self._buffer)[: self._needed]
-        pixels = torch.from_numpy(np.concatenate([segment for segment, _ in sample])[None]).to(self._device)
-        present = torch.from_numpy(np.concatenate([there for _, there in sample])[None]).to(self._device)
+        pixels = torch.from_numpy(np.concatenate([segment for segment, _ in self._buffer])[None]).to(self._device)
+        present = torch.from_numpy(np.concatenate([there for _, there in self._buffer])[None]).to(self._device)
         cut = self._benchmark.frames_in
         forecast = self.model(pixels[:, :cut].float().div_(255), self._benchmark.leads)
         loss = self._loss(forecast, pixels[:, cut:], self._excluded_there, present[:, cut:])
@@ -139,10 +152,11 @@ def run_online(
     `facts` say what run this is (model, data, settings); a checkpoint with other facts is refused. `watch`, a tqdm bar,
     is moved on with every forecast.
     """
+    facts = json.loads(json.dumps(facts))  # as a checkpoint gives them back
     checkpoints = Checkpoints(folder) if folder else None
     if checkpoints and (found := checkpoints.newest_of("online")):
         if found.facts != facts:
-            changed = sorted(key for key in facts if facts[key] != found.facts.get(key))
+            changed = sorted(k for k in facts.keys() | found.facts.keys() if facts.get(k) != found.facts.get(k))
             raise StoreError(f"{folder} holds another online run (its {', '.join(changed)} differ). Choose another.")
         learner.load(found.state["learner"])
         environment.go_on(SequenceScores(**{name: array.numpy() for name, array in found.state["scores"].items()}))
@@ -150,8 +164,7 @@ def run_online(
             watch.update(environment.done)
     while not environment.end:
         observation = environment.next()
-        learner.store(observation)
-        learner.update()
+        learner.learn(observation)
         environment.upload(learner.predict())
         if watch is not None:
             watch.update()
