@@ -7,6 +7,7 @@ from nowcastlab.cli.verbs import VerbGroup, run
 
 VERBS = {
     "models": "nowcastlab.cli.models",
+    "train": "nowcastlab.cli.train",
     "scores": "nowcastlab.cli.scores",
     "bench": "nowcastlab.cli.bench",
 }

@@ -8,6 +8,7 @@ A config that exists has been checked, each field alone and against the others; 
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -213,7 +214,9 @@ def _refuse_unknown(values: Mapping[str, Any], owner: type[Any], *, prefix: str 
     for name in values:
         if name not in known:
             listed = ", ".join(prefix + k for k in known)
-            raise ConfigError(f"No setting '{prefix}{name}'. The settings are: {listed}.")
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+            hint = f" Did you mean '{prefix}{close[0]}'?" if close else ""
+            raise ConfigError(f"No setting '{prefix}{name}'.{hint} The settings are: {listed}.")
 
 
 def _flat(plain: Mapping[str, Any]) -> dict[str, Any]:

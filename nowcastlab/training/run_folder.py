@@ -44,6 +44,13 @@ def claim(folder: Path) -> Iterator[None]:
 
 def settle_config(folder: Path, config: TrainConfig) -> None:
     """Write the config of a new run, or make sure that a run goes on as it began."""
+    check_config(folder, config)
+    if read_config(folder) != config:  # new, or the same run on moved data or another device
+        write_atomically(folder / CONFIG, json.dumps(config.to_plain(), indent=1).encode())
+
+
+def check_config(folder: Path, config: TrainConfig) -> None:
+    """Raise if the folder holds another run."""
     begun = read_config(folder)
     if begun is not None and begun.identity != config.identity:
         if begun.data.kind == config.data.kind and begun.data.digest != config.data.digest:
@@ -56,8 +63,6 @@ def settle_config(folder: Path, config: TrainConfig) -> None:
             f"The run in {folder} was begun with another config: {'; '.join(changed)}. Run it as it was begun, or "
             "choose another folder."
         )
-    if begun != config:  # new, or the same run on moved data or another device
-        write_atomically(folder / CONFIG, json.dumps(config.to_plain(), indent=1).encode())
 
 
 def read_config(folder: Path | str) -> TrainConfig | None:
