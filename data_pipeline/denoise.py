@@ -126,9 +126,13 @@ def command(
     if figures:
         from data_pipeline.pictures import draw_distances, draw_exclusion, save
 
-        judged = found.distance[~outside]
-        rng = np.random.default_rng(0)
-        save(draw_distances(judged, threshold=found.threshold, rng=rng), figures / "mahalanobis_distance.png")
+        distances = draw_distances(
+            found.distance[~outside],
+            found.outlier[~outside],
+            threshold=found.threshold,
+            rng=np.random.default_rng(0),
+        )
+        save(distances, figures / "mahalanobis_distance.png")
         title = f"{opened.title}: what is never scored"
         save(draw_exclusion(found.outlier, outside, before, title=title), figures / "excluded.png")
         click.echo(f"figures: {figures / 'mahalanobis_distance.png'}, {figures / 'excluded.png'}", err=True)

@@ -15,8 +15,8 @@ Two additions make this work on weeks of data as well as on years; both can be t
     looks      Strong clutter swells mean and covariance until weaker clutter hides behind them. So a second look takes
                mean, covariance and threshold from the inliers of the first. A third would start to eat into the rain.
 
-On synthetic archives of four days and more this finds 98 to 100% of what was planted, with hardly a false one; a single
-look at all 255 levels finds 60 to 85%.
+On nine synthetic archives of 470 to 950 frames this found 98 to 100% of the planted locations, and took at most 0.2% of
+the others for clutter; a single look at all 255 levels found 56 to 82%.
 """
 
 from __future__ import annotations
@@ -60,15 +60,12 @@ class LevelCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Outliers:
-    distance: NDArray[np.float64]  # (y, x); not-a-number beyond the boundary
-    threshold: float
+    outlier: NDArray[np.bool_]  # (y, x)
+    distance: NDArray[np.float64]  # (y, x), of the last look; not-a-number beyond the boundary
+    threshold: float  # of the last look
     classes: int  # of levels: 255 where none was too rare
     rank: int  # of the covariance: how many directions vary at all
     looks: int
-
-    @property
-    def outlier(self) -> NDArray[np.bool_]:
-        return self.distance > self.threshold  # not-a-number is never greater
 
 
 def count_levels(store: Store, days: Iterable[Day]) -> LevelCounts:
@@ -100,7 +97,7 @@ def find_outliers(
     inside: NDArray[np.bool_],
     *,
     deviations: float = 3.0,
-    echoes_per_class: float = 2.0,
+    echoes_per_class: float = 0.5,
     looks: int = 2,
 ) -> Outliers:
     """Judge the locations that are `inside`, (y, x).
@@ -118,11 +115,12 @@ def find_outliers(
     for _ in range(looks):
         distance, rank = _distances(levels, where, where[inlier], classes)
         threshold = float(distance[inlier].mean() + deviations * distance[inlier].std())
-        inlier = distance <= threshold
-    on_grid = np.full(inside.size, np.nan)
-    on_grid[where] = distance
+        # Once out, always out: a level no inlier shows has no variance, and so no part in the next look's distance.
+        inlier &= distance <= threshold
+    outlier, on_grid = np.zeros(inside.shape, bool), np.full(inside.shape, np.nan)
+    outlier.flat[where], on_grid.flat[where] = ~inlier, distance
     return Outliers(
-        distance=on_grid.reshape(inside.shape), threshold=threshold, classes=len(classes), rank=rank, looks=looks
+        outlier=outlier, distance=on_grid, threshold=threshold, classes=len(classes), rank=rank, looks=looks
     )
 
 

@@ -126,11 +126,16 @@ def draw_months(mean_mmh: NDArray[np.floating], frames: NDArray[np.integer], *, 
 
 
 def draw_distances(
-    distance: NDArray[np.floating], *, threshold: float, rng: np.random.Generator, most: int = 10_000
+    distance: NDArray[np.floating],
+    outlier: NDArray[np.bool_],
+    *,
+    threshold: float,
+    rng: np.random.Generator,
+    most: int = 10_000,
 ) -> Figure:
     """Mahalanobis distances of a random portion of the locations, and the threshold (Shi et al. 2017, appendix)."""
-    shown = rng.permutation(distance)[:most]
-    above = shown > threshold
+    chosen_at_random = rng.permutation(len(distance))[:most]
+    shown, above = distance[chosen_at_random], outlier[chosen_at_random]
     place = np.arange(len(shown))
     figure = new_figure(6.4, 4.2)
     axes = figure.add_subplot()
@@ -142,7 +147,7 @@ def draw_distances(
     axes.set_ylabel("Mahalanobis distance")
     axes.set_title(f"{len(shown):,} of {len(distance):,} locations within the boundary", fontsize=10, color=INK)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper right", fontsize=8.5, framealpha=0.9)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8.5, frameon=False, markerscale=2)
     return figure
 
 

@@ -65,8 +65,9 @@ def draw_colour_bar(figure: Figure, axes: Axes, *, label: str = "rain rate (mm/h
 
     colours = ListedColormap(list(COLOURS[:-1])).with_extremes(under=FAINT, over=COLOURS[-1])
     scale = ScalarMappable(norm=BoundaryNorm(EDGES_MMH, len(COLOURS) - 1), cmap=colours)
-    bar = figure.colorbar(scale, cax=axes, extend="both", spacing="uniform", ticks=EDGES_MMH)
+    bar = figure.colorbar(scale, cax=axes, extend="both", extendfrac=0.03, ticks=EDGES_MMH)
     bar.ax.set_yticklabels([f"{edge:g}" for edge in EDGES_MMH])
-    bar.set_label(label)
+    bar.set_label(label, fontsize=9)
+    bar.ax.tick_params(labelsize=8.5)
     bar.outline.set_linewidth(0.5)
     return bar

@@ -89,6 +89,12 @@ def test_what_a_store_excludes_already_stays_unless_fresh(archive: Path) -> None
     assert run(archive, "--dry-run", "--fresh")["kept_excluded"] == 0
 
 
+def test_clutter_at_a_level_that_nothing_else_shows_stays_found_at_the_second_look() -> None:
+    levels = random_levels((40, 30), 1000)
+    levels.counts[77, 200] = 600
+    assert find_outliers(levels, np.ones((40, 30), bool), echoes_per_class=0, looks=2).outlier.flat[77]
+
+
 def test_counts_do_not_depend_on_how_frames_come_in_days(archive: Path) -> None:
     store = open_store(str(archive))
     levels = count_levels(store, store.days)
