@@ -83,6 +83,16 @@ def test_white_noise_has_its_variance_in_every_band(grid: tuple[int, int]) -> No
     assert power.mean() == pytest.approx(4.0, rel=0.05)
 
 
+@pytest.mark.parametrize("grid", [(12, 12), (11, 12), (12, 11), (6, 12)])
+def test_bands_are_means_over_the_whole_plane_of_waves(grid: tuple[int, int]) -> None:
+    # on a side of 12 pixels each wavenumber from 1 to 6 is a band of its own
+    field = np.random.default_rng(6).random(grid)
+    ring = np.round(12 * np.hypot(np.fft.fftfreq(grid[0])[:, None], np.fft.fftfreq(grid[1])[None]))
+    power = np.abs(np.fft.fft2(field)) ** 2 / field.size
+    expected = [power[ring == k].mean() for k in (1, 2, 3, 4, 5, 6)]
+    assert Bands.of(grid, km_per_pixel=1.0).power(field) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_wave_shows_in_the_band_of_its_wavelength(axis: int) -> None:
     bands = Bands.of((64, 64), km_per_pixel=2.0)
