@@ -165,8 +165,23 @@ def _folder(path: Path, variable: str | None, pattern: str) -> RadarSource:
         return read_image(paths[position], variable)
 
     return RadarSource(
-        minutes=np.array(list(stamped.values()), np.int64), grid=_grid(read(0), paths[0]), read=read, notes=notes
+        minutes=np.array(list(stamped.values()), np.int64),
+        grid=_first_grid(paths, variable),
+        read=read,
+        notes=notes,
     )
+
+
+def _first_grid(paths: list[Path], variable: str | None) -> tuple[int, int]:
+    """Of the first file that can be read: one broken file does not stop the others."""
+    first_error: StoreError | None = None
+    for path in paths:
+        try:
+            return _grid(read_image(path, variable), path)
+        except StoreError as error:
+            first_error = first_error or error
+    assert first_error is not None
+    raise first_error
 
 
 def read_image(path: Path, variable: str | None) -> NDArray[Any]:

@@ -25,11 +25,16 @@ def open_dataset(path: Path, *, variable: str | None, time: str | None, select: 
     options: dict[str, Any] = {}
     if path.suffix.lower() in (".h5", ".hdf5", ".hdf"):
         options = {"engine": "h5netcdf", "phony_dims": "sort"}  # HDF5 need not name its dimensions
+    elif path.is_dir():
+        options = {"engine": "zarr", "consolidated": False}
     try:
         dataset = xr.open_dataset(path, **options)
     except Exception as error:
         # each of xarray's backends has its own exceptions for a file it cannot read
-        raise StoreError(f"xarray cannot open {path} ({type(error).__name__}: {error}).") from error
+        raise StoreError(
+            f"xarray cannot open {path} ({type(error).__name__}: {error}). "
+            "HDF5 and NetCDF 4 need h5netcdf and h5py: pip install 'nowcastlab[hdf5]'."
+        ) from error
     try:
         return _source(dataset, path, variable=variable, time=time, select=select)
     except BaseException:
