@@ -156,6 +156,12 @@ class Checkpoints:
         for step in self.steps(kind)[KEPT:]:
             shutil.rmtree(self.path(kind, step), ignore_errors=True)
 
+    def drop_after(self, step: int) -> None:
+        """Forget what is newer than the checkpoint a run goes on from: it was damaged, and will be made again."""
+        for newer in self.steps():
+            if newer > step:
+                shutil.rmtree(self.path("step", newer), ignore_errors=True)
+
     def tidy(self) -> None:
         """Keep the newest two, the best each of them speaks of, and nothing half-written."""
         kept = self.steps()[:KEPT]

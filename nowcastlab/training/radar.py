@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -11,13 +9,14 @@ from torch import Tensor
 
 from nowcastlab.config import RadarData, TrainConfig
 from nowcastlab.errors import StoreError
-from nowcastlab.losses import frame_losses, radar_loss
+from nowcastlab.losses import radar_loss
 from nowcastlab.models import Forecaster
+from nowcastlab.skill import Scorer, concatenate, summarize
 from nowcastlab.store import Store, open_store
 from nowcastlab.training.task import Batch, autocast
 from nowcastlab.windows import training_starts, valid_starts, walk
 
-SCORES = {"bmse": "b-mse", "bmae": "b-mae", "mse": "mse", "mae": "mae"}
+ERRORS = ("bmse", "bmae", "mse", "mae")
 
 
 class RadarTask:
@@ -29,8 +28,10 @@ class RadarTask:
                 f"{data.store} is not the data this run was set up with: its digest is {self.store.digest}, the run's "
                 f"{data.digest}. Put that store back, or start a new run on this one."
             )
-        self._starts = _training_windows(self.store, data)
+        self._training = _training_windows(self.store, data)
         self._validation = _validation_windows(self.store, data)
+        lead_minutes = data.interval_minutes * np.arange(1, data.leads + 1)
+        self._scorer = Scorer(excluded=self.store.excluded, lead_minutes=lead_minutes)
         self._excluded = torch.from_numpy(self.store.excluded).to(device)
         self._loss = radar_loss(config.loss)
 
@@ -40,49 +41,48 @@ class RadarTask:
 
     def batch(self, step: int) -> Batch:
         config = self.config
-        return self._read(training_starts(self._starts, seed=config.seed, step=step, batch_size=config.batch_size))
-
-    def loss(self, model: Forecaster, batch: Batch) -> tuple[Tensor, Tensor]:
-        inputs, truth, present = self._on_device(batch)
-        with autocast(self.config, self.device):
-            forecast = model(inputs, self.data.leads)
-        return self._loss(forecast, truth, self._excluded, present) * self.config.loss_scale, forecast
-
-    def validate(self, model: Forecaster) -> dict[str, float]:
-        """Errors in p units, summed over a frame's valid pixels, averaged over windows and leads: the benchmark's.
-
-        One window at a time would give the same numbers but for the last bits; the sums are in float64.
-        """
-        sums = dict.fromkeys(SCORES, 0.0)
-        losses = {name: frame_losses(loss) for name, loss in SCORES.items()}
-        for batch in self._validation_batches():
-            inputs, truth, present = self._on_device(batch)
-            forecast = model.predict(inputs, leads=self.data.leads)
-            for name, per_frame in losses.items():
-                sums[name] += per_frame(forecast, truth, self._excluded, present).double().sum().item()
-        frames = len(self._validation) * self.data.leads
-        scores = {f"valid/{name}": total / frames for name, total in sums.items()}
-        return {"valid/score": scores["valid/bmse"] + scores["valid/bmae"], **scores}
-
-    def _validation_batches(self) -> Iterator[Batch]:
-        size = self.config.valid_batch_size
-        for first in range(0, len(self._validation), size):
-            yield self._read(self._validation[first : first + size])
-
-    def _read(self, starts: NDArray[np.int64]) -> Batch:
-        stamps = starts[:, None] + self.data.interval_minutes * np.arange(self.data.frames)
-        frames = self.store.read(stamps.ravel())
-        return Batch(
-            frames.pixels.reshape(*stamps.shape, *self.store.grid),
-            frames.present.reshape(stamps.shape),
+        return self._read(
+            "train", training_starts(self._training, seed=config.seed, step=step, batch_size=config.batch_size)
         )
 
-    def _on_device(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs as p (networks see them unmasked), the truth as bytes, and whether there is any."""
+    def loss(self, model: Forecaster, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Inputs are p, unmasked; the truth goes to the loss as the bytes it is."""
         pixels = torch.from_numpy(batch.frames).to(self.device)
         present = torch.from_numpy(batch.present).to(self.device)
-        split = self.data.in_frames
-        return pixels[:, :split].float().div_(255), pixels[:, split:], present[:, split:]
+        cut = self.data.in_frames
+        with autocast(self.config, self.device):
+            forecast = model(pixels[:, :cut].float().div_(255), self.data.leads)
+        loss = self._loss(forecast, pixels[:, cut:], self._excluded, present[:, cut:])
+        return loss * self.config.loss_scale, forecast
+
+    def validate(self, model: Forecaster) -> dict[str, float]:
+        """The benchmark's scores; B-MSE + B-MAE is the one that decides. A threshold never reached has no CSI."""
+        cut, parts = self.data.in_frames, []
+        for first in range(0, len(self._validation), self.config.valid_batch_size):
+            starts = self._validation[first : first + self.config.valid_batch_size]
+            frames, present = self._read("valid", starts)
+            inputs = torch.from_numpy(frames[:, :cut]).to(self.device).float().div_(255)
+            forecast = model.predict(inputs, leads=self.data.leads)
+            parts.append(
+                self._scorer.score(
+                    forecast, frames[:, cut:], present=present[:, cut:], start=starts, episode=np.zeros(len(starts))
+                )
+            )
+        table = summarize(concatenate(parts))
+        metrics = {"valid/score": table["bmse"] + table["bmae"], **{f"valid/{name}": table[name] for name in ERRORS}}
+        for rate_mmh, csi in zip(table["thresholds_mmh"], table["csi"], strict=True):
+            if csi is not None:
+                metrics[f"valid/csi/r{rate_mmh:g}"] = csi
+        return metrics
+
+    def _read(self, split: str, starts: NDArray[np.int64]) -> Batch:
+        """Windows of a split. One may run past the end of its days; what is there of another split is not for it."""
+        stamps = starts[:, None] + self.data.interval_minutes * np.arange(self.data.frames)
+        pixels, present = self.store.read(stamps.ravel())
+        foreign = present & ~np.isin(stamps.ravel(), self.store.minutes(split))
+        pixels[foreign] = 0
+        shape = stamps.shape
+        return Batch(pixels.reshape(*shape, *self.store.grid), (present & ~foreign).reshape(shape))
 
 
 def _training_windows(store: Store, data: RadarData) -> NDArray[np.int64]:
@@ -92,30 +92,27 @@ def _training_windows(store: Store, data: RadarData) -> NDArray[np.int64]:
         starts = valid_starts(
             minutes, length=data.frames, interval_minutes=data.interval_minutes, max_missing=data.max_missing
         )
-    if not len(starts):
-        raise StoreError(_no_windows(store, data, "train", len(minutes)))
-    return starts
+    return _some(starts, "train", store, data)
 
 
 def _validation_windows(store: Store, data: RadarData) -> NDArray[np.int64]:
-    minutes = store.minutes("valid")
     windows = walk(
-        minutes,
+        store.minutes("valid"),
         length=data.frames,
         stride=data.walk_stride,
         interval_minutes=data.interval_minutes,
         max_missing=data.max_missing,
     )
-    if not windows:
-        raise StoreError(_no_windows(store, data, "valid", len(minutes)))
-    starts = np.array([window.start for window in windows], np.int64)
+    starts = _some(np.array([window.start for window in windows], np.int64), "valid", store, data)
     if data.valid_windows is not None and data.valid_windows < len(starts):
         starts = starts[np.linspace(0, len(starts) - 1, data.valid_windows).round().astype(int)]
     return starts
 
 
-def _no_windows(store: Store, data: RadarData, split: str, frames: int) -> str:
-    return (
-        f"{data.store} has no window of {data.frames} frames in its {split} split ({frames} frames there, "
-        f"{len(store.minutes())} in all). Give more days to that split, or ask for shorter windows with data.leads."
-    )
+def _some(starts: NDArray[np.int64], split: str, store: Store, data: RadarData) -> NDArray[np.int64]:
+    if not len(starts):
+        raise StoreError(
+            f"{data.store} has no window of {data.frames} frames in its {split} split ({len(store.minutes(split))} "
+            f"frames there, {len(store.minutes())} in all). Give that split more days, or ask for fewer data.leads."
+        )
+    return starts

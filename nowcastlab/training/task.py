@@ -7,7 +7,7 @@ B batch, T frames in and out, H, W grid.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from nowcastlab.models import Forecaster
 
 
 class Batch(NamedTuple):
-    frames: NDArray[np.uint8] | NDArray[np.float32]  # (B, T, H, W)
+    frames: NDArray[Any]  # (B, T, H, W), uint8 pixels or float32 p
     present: NDArray[np.bool_]  # (B, T), False where the archive has no frame
 
 

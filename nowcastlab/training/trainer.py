@@ -63,6 +63,7 @@ class Trainer:
         if checkpoint is None:
             return None
         self._check_same(checkpoint.facts)
+        self.checkpoints.drop_after(checkpoint.step)
         self.model.load_state_dict(checkpoint.state["model"])
         self.optimiser.load_state_dict(checkpoint.state["optimiser"])
         self.progress = Progress(**checkpoint.state["progress"])

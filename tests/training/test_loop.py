@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from nowcastlab.config import TrainConfig, mnist_config, radar_config, with_chan
 from nowcastlab.errors import ConfigError, StoreError, TrainingError
 from nowcastlab.losses import radar_loss
 from nowcastlab.models import build
-from nowcastlab.store import open_store
+from nowcastlab.store import StoreWriter, open_store
 from nowcastlab.training import check, load_trained, read_config, read_history, train
 from nowcastlab.training.machine import computing
 from nowcastlab.training.radar import RadarTask
@@ -108,6 +109,24 @@ def test_validation_is_the_walk_scored_window_by_window(tiny_run: TrainConfig, t
     assert task.validate(model)["valid/score"] == pytest.approx(float(np.mean(sums)), rel=1e-5)
     # the frame that is missing is the target of a window, so it was met
     assert any(not store.read_window(w.start, 4).present[2:].all() for w in windows)
+
+
+def test_frames_of_another_split_are_not_trained_on(tiny_store: Path, tmp_path: Path) -> None:
+    """A training window may run two frames past the last frame of its day: into a day of the test split, say."""
+    dates = [dt.date(2015, 6, 1), dt.date(2015, 6, 2), dt.date(2015, 6, 4)]
+    splits = dict(zip(dates, ("train", "test", "valid"), strict=True))
+    with StoreWriter.create(
+        tmp_path / "s.zarr", dates=dates, grid=(24, 24), interval_minutes=6, km_per_pixel=1, title="s", splits=splits
+    ) as writer:
+        for date in dates:
+            midnight = (date - dt.date(1970, 1, 1)).days * 1440
+            writer.commit(writer.write_day(date, midnight + 6 * np.arange(240), np.full((240, 24, 24), 200, np.uint8)))
+    config = radar_config("convgru", store=str(tmp_path / "s.zarr"), **SMALL_GRU)
+    task = RadarTask(config, config.data, CPU)  # type: ignore[arg-type]
+    last = task.store.minutes("train")[-1:]
+    frames, present = task._read("train", last - 6)  # the last two frames, then two of the test day
+    assert present.tolist() == [[True, True, False, False]]
+    assert frames[0, :, 0, 0].tolist() == [200, 200, 0, 0]
 
 
 def test_a_store_without_windows_to_validate_on_is_refused(tiny_run: TrainConfig) -> None:

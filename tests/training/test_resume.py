@@ -149,6 +149,14 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(
     assert_same_end(tmp_path, alone)
 
 
+def test_a_damaged_checkpoint_does_not_take_the_place_of_a_sound_one(tiny_run: TrainConfig, tmp_path: Path) -> None:
+    train(tiny_run, quietly, folder=tmp_path, stop=stopped_at(7))
+    flip(tmp_path / "checkpoints" / "step-00000007" / "state.pt")
+    with pytest.warns(CheckpointWarning):
+        train(tiny_run, quietly, folder=tmp_path, stop=stopped_at(2))
+    assert Checkpoints(tmp_path).steps() == [8, 6]
+
+
 def test_a_damaged_best_sends_the_run_back_before_it(tiny_run: TrainConfig, alone: Path, tmp_path: Path) -> None:
     train(tiny_run, quietly, folder=tmp_path, stop=stopped_at(4))
     flip(tmp_path / "checkpoints" / "best-00000004" / "state.pt")
