@@ -33,6 +33,7 @@ from nowcastlab.errors import ConfigError, StoreError
 from nowcastlab.skill.sequence_scores import AXES, OPTIONAL, SequenceScores
 
 _REQUIRED = [name for name in AXES if not any(name in names for names in OPTIONAL.values())]
+_ZIP = b"PK\x03\x04"
 # What numpy, zipfile and zlib raise on bytes that are not what they should be.
 _DAMAGE = (
     OSError,
@@ -78,12 +79,14 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise StoreError(f"{path}: no such file. `nowcastlab evaluate` writes one.")
     with open(path, "rb") as file:  # ours to close: numpy leaves it open where it cannot read it
+        # asked of anything else, numpy talks of pickles and how to open them
+        if file.read(len(_ZIP)) != _ZIP:
+            raise StoreError(f"{path} is not a file of scores: not an .npz.")
+        file.seek(0)
         try:
             content = np.load(file, allow_pickle=False)
         except _DAMAGE as error:
             raise StoreError(f"{path} is not a file of scores: not a readable .npz ({_reason(error)}).") from error
-        if not isinstance(content, np.lib.npyio.NpzFile):
-            raise StoreError(f"{path} is not a file of scores: it holds one bare array, not an .npz.")
         lacking = [name for name in _REQUIRED if name not in content]
         if lacking:
             raise StoreError(f"{path} is not a file of scores: it has no {', '.join(f'`{name}`' for name in lacking)}.")

@@ -35,8 +35,8 @@ class Scorer:
     >>> save_scores("scores.npz", concatenate(parts))
 
     `threads` spreads frames over threads; the numbers do not depend on it, nor on how sequences are batched.
-    `fss` and `spectrum` add the fractions skill score and the radially averaged spectrum. They cost several times the
-    rest, and memory with every sequence, so they are asked for. Both need `km_per_pixel`.
+    `fss` and `spectrum` add the fractions skill score and the radially averaged spectrum. They cost ten times the
+    rest or more, and memory with every sequence, so they are asked for. Both need `km_per_pixel`.
     """
 
     excluded: NDArray[np.bool_]

@@ -67,6 +67,8 @@ def fss_sums(
             for y in range(height):
                 top_p, low_p = area_p[y + off], area_p[y + off + side]
                 top_t, low_t = area_t[y + off], area_t[y + off + side]
+                if low_p[-1] == top_p[-1] and low_t[-1] == top_t[-1]:
+                    continue  # no rain in any window of this row
                 differing, both = 0, 0
                 for x in range(off, off + width):
                     p = low_p[x + side] - low_p[x] - top_p[x + side] + top_p[x]

@@ -51,8 +51,8 @@ def as_text(scores: SequenceScores, *, by_lead: bool = False) -> str:
     """The table a person reads: skill by threshold, errors below, and what the means leave out."""
     leads, missing = scores.lead_minutes, int(scores.missing.sum())
     head = (
-        f"{len(scores)} sequences in {scores.episodes} episodes, {len(leads)} leads from {leads[0]:g} to {leads[-1]:g} "
-        f"minutes" + (f"; {missing} targets missing" if missing else "")
+        f"{_some(len(scores), 'sequence')} in {_some(scores.episodes, 'episode')}, {_some(len(leads), 'lead')} "
+        f"from {leads[0]:g} to {leads[-1]:g} minutes" + (f"; {_some(missing, 'target')} missing" if missing else "")
     )
     tables = {name: per_lead(scores, name) for name in SKILL}
     errors = {name: per_lead(scores, name) for name in _ERROR_TITLES}
@@ -93,6 +93,10 @@ def _notes(scores: SequenceScores, tables: dict[str, MaskedArray[Any, Any]]) -> 
             if n < len(scores.lead_minutes):
                 notes.append(f"{_TITLES[name]} at {rate:g} mm/h: {n} of {len(scores.lead_minutes)} leads have data.")
     return notes
+
+
+def _some(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _cells(row: MaskedArray[Any, Any]) -> list[str]:

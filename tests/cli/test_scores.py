@@ -35,7 +35,7 @@ def run(*arguments: str) -> str:
 
 def test_the_table_names_what_it_is_made_of(path: Path) -> None:
     text = run("scores", str(path))
-    assert "2 sequences in 2 episodes, 3 leads from 6 to 18 minutes; 1 targets missing" in text
+    assert "2 sequences in 2 episodes, 3 leads from 6 to 18 minutes; 1 target missing" in text
     for word in ("CSI", "HSS", "POD", "FAR", "B-MSE", "B-MAE", "MSE", "MAE", ">= 0.5", ">= 30"):
         assert word in text
     assert "30 mm/h was never observed: no data." in text
