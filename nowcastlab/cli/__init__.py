@@ -8,6 +8,8 @@ from nowcastlab.cli.verbs import VerbGroup, run
 VERBS = {
     "models": "nowcastlab.cli.models",
     "train": "nowcastlab.cli.train",
+    "evaluate": "nowcastlab.cli.evaluate",
+    "predict": "nowcastlab.cli.predict",
     "scores": "nowcastlab.cli.scores",
     "bench": "nowcastlab.cli.bench",
 }

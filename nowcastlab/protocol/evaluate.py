@@ -36,7 +36,7 @@ def offline_run(
         store=store,
         sequences=benchmark.sequences(store, split).first(limit),
         benchmark=benchmark,
-        scorer=_scorer(store, benchmark, by_scale),
+        scorer=scorer_for(store, benchmark, by_scale=by_scale),
         batch_size=batch_size,
         device=device,
     )
@@ -63,14 +63,15 @@ def evaluate_online(
     facts: dict[str, Any] | None = None,
     save_every: int = 200,
     watch: Any = None,
+    keep: Callable[[int, torch.Tensor], object] = lambda row, forecast: None,
 ) -> SequenceScores:
     """Score a network that is fine-tuned as it goes: the same windows as offline, one after the other.
 
-    The model is changed. With a `folder` the run can be stopped and goes on there.
+    The model is changed. With a `folder` the run can be stopped and goes on there. The rest as in `run_online`.
     """
     model.check_grid(*store.grid)
     sequences = benchmark.sequences(store, split).first(limit)
-    environment = Environment(store, sequences, benchmark, _scorer(store, benchmark, by_scale))
+    environment = Environment(store, sequences, benchmark, scorer_for(store, benchmark, by_scale=by_scale))
     learner = FineTuner(model, store.excluded, benchmark, settings, device=device)
     known = {
         "store": store.digest,
@@ -80,11 +81,17 @@ def evaluate_online(
         "settings": asdict(settings),
     }
     return run_online(
-        environment, learner, facts={**known, **(facts or {})}, folder=folder, save_every=save_every, watch=watch
+        environment,
+        learner,
+        facts={**known, **(facts or {})},
+        folder=folder,
+        save_every=save_every,
+        watch=watch,
+        keep=keep,
     )
 
 
-def _scorer(store: Store, benchmark: Benchmark, by_scale: bool) -> Scorer:
+def scorer_for(store: Store, benchmark: Benchmark, *, by_scale: bool = False) -> Scorer:
     return Scorer(
         excluded=store.excluded,
         lead_minutes=benchmark.lead_minutes(store),

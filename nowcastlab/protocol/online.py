@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,11 +147,14 @@ def run_online(
     folder: Path | None = None,
     save_every: int = 200,
     watch: Any = None,
+    keep: Callable[[int, Tensor], object] = lambda row, forecast: None,
 ) -> SequenceScores:
     """Algorithm 1, online. With a folder it goes on where it was stopped, and ends with the same scores to the bit.
 
-    `facts` say what run this is (model, data, settings); a checkpoint with other facts is refused. `watch`, a tqdm bar,
-    is moved on with every forecast.
+    facts   what run this is (model, data, settings); a checkpoint with other facts is refused
+    watch   a tqdm bar, moved on with every forecast
+    keep    called with the window's number and its forecast (leads, y, x), for who wants to see some: weights change,
+            so a forecast cannot be made again later
     """
     facts = json.loads(json.dumps(facts))  # as a checkpoint gives them back
     checkpoints = Checkpoints(folder) if folder else None
@@ -165,7 +169,9 @@ def run_online(
     while not environment.end:
         observation = environment.next()
         learner.learn(observation)
-        environment.upload(learner.predict())
+        forecast = learner.predict()
+        keep(environment.done, forecast)
+        environment.upload(forecast)
         if watch is not None:
             watch.update()
         if checkpoints and environment.done % save_every == 0 and not environment.end:

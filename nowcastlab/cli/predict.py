@@ -1,0 +1,189 @@
+"""`nowcastlab predict`: a forecast for one moment, as a store, pictures and an animation."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nowcastlab.cli.forecasters import DEVICE, WHICH, Subject, open_data, open_forecaster
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from nowcastlab.cli.frames_in import Inputs
+
+STORE = "forecast.zarr"
+FRAMES_IN, LEADS = 5, 20  # of a baseline; a network has its own
+
+
+@click.command()
+@click.argument("what", metavar="RUN_FOLDER_OR_BASELINE")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--store", "url", help="Take the frames from a store.  [default: the run's own, without FILES]")
+@click.option("--at", help='The time of the newest frame, as "2015-05-22 04:30", by the data\'s own clock.')
+@click.option("--interval", type=click.IntRange(min=1), default=6, show_default=True, help="FILES: minutes apart.")
+@click.option("--km-per-pixel", type=float, help="FILES: the grid's spacing.  [default: HKO-7's, 1.067]")
+@click.option("--out", type=click.Path(path_type=Path), help="[default: work/forecasts/NAME-TIME]")
+@click.option("--json", "as_json", is_flag=True, help="What was written, as one JSON object on standard output.")
+@WHICH
+@DEVICE
+def command(
+    what: str,
+    files: tuple[Path, ...],
+    url: str | None,
+    at: str | None,
+    interval: int,
+    km_per_pixel: float | None,
+    out: Path | None,
+    as_json: bool,
+    which: str,
+    device: str,
+) -> None:
+    """Forecast two hours from five frames, with a trained network or a baseline.
+
+    The frames come from a store, the five up to --at, or from FILES: five grey PNG files, oldest first, or one .npz
+    with a uint8 array (frames, y, x). Names like RAD150522043000.png or 201505220430.png say when they were.
+
+    The folder gets forecast.zarr (a store like any other, with what made it in its attributes: `xarray.open_zarr` reads
+    it), frames/YYYYMMDDHHMM.png (grey, the pixels themselves), forecast.png and forecast.gif (colours by rain rate,
+    with times, what is excluded from scoring in grey).
+
+    \b
+    Examples:
+      nowcastlab predict work/run --at "2015-05-22 04:30"
+      nowcastlab predict rover --store work/demo.zarr --at "2015-05-22 23:54" --out work/rover-forecast
+      nowcastlab predict last-frame RAD15052204*.png
+      nowcastlab predict work/run frames.npz --at "2015-05-22 04:30"
+    """
+    from nowcastlab.cli.frames_in import HKO7_KM_PER_PIXEL, from_files, from_store, moment_of, parse_time
+    from nowcastlab.config import RadarData
+    from nowcastlab.figures.forecast import Nowcast, animate, forecast_grid
+    from nowcastlab.training.machine import pick_device
+
+    if files and url:
+        raise click.UsageError("Give frames by --store and --at, or as FILES, not both.")
+    if not files and at is None:
+        raise click.UsageError('Say when: --at "2015-05-22 04:30", the time of the newest frame to be seen.')
+    place = pick_device(device)
+    subject = open_forecaster(what, which=which, device=place)
+    count, leads = FRAMES_IN, LEADS
+    if subject.config is not None:
+        data = subject.config.data
+        if not isinstance(data, RadarData):
+            raise click.UsageError(f"{what} forecasts moving digits, not rain: give a run made with --store.")
+        count, leads = data.in_frames, data.leads
+    moment = parse_time(at) if at is not None else None
+    if files:
+        inputs = from_files(
+            files, count, at=moment, interval_minutes=interval, km_per_pixel=km_per_pixel or HKO7_KM_PER_PIXEL
+        )
+    else:
+        assert moment is not None
+        inputs = from_store(open_data(subject, url), moment, count)
+    if subject.config is not None and isinstance(data, RadarData) and data.interval_minutes != inputs.interval_minutes:
+        click.echo(
+            f"warning: {subject.name} learnt from frames {data.interval_minutes} minutes apart, these are "
+            f"{inputs.interval_minutes}: it will move rain at the wrong speed.",
+            err=True,
+        )
+    newest = moment_of(inputs.minutes[-1])
+    folder = out or Path("work/forecasts") / f"{subject.facts['forecaster']}-{newest:%Y%m%d-%H%M}"
+
+    nowcast = Nowcast(
+        name=subject.name,
+        times=_times(inputs, leads),
+        observed=inputs.pixels,
+        present=inputs.present,
+        forecast=_forecast(subject, inputs, leads, place),
+        excluded=inputs.excluded,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    store = _write_store(folder / STORE, subject, inputs, nowcast.forecast)
+    frames = _write_frames(folder / "frames", inputs, nowcast.forecast)
+    forecast_grid([nowcast]).savefig(folder / "forecast.png")
+    animate(nowcast, folder / "forecast.gif")
+    written = [store, frames, folder / "forecast.png", folder / "forecast.gif"]
+    missing = int((~inputs.present).sum())
+    if as_json:
+        made = {**subject.facts, "at": f"{newest:%Y-%m-%d %H:%M}", "missing_inputs": missing, "folder": str(folder)}
+        click.echo(json.dumps({**made, "files": [str(path) for path in written]}))
+        return
+    click.echo(
+        f"{subject.name}: {leads} frames, {inputs.interval_minutes} to {leads * inputs.interval_minutes} minutes after "
+        f"{newest:%Y-%m-%d %H:%M}" + (f"; {missing} of the {count} frames seen were missing" if missing else "")
+    )
+    click.echo("Written:\n" + "\n".join(f"  {path}" for path in written))
+    click.echo(f"Next:\n  python -c \"import xarray; print(xarray.open_zarr('{store}'))\"")
+
+
+def _times(inputs: Inputs, leads: int) -> NDArray[np.int64]:
+    import numpy as np
+
+    return inputs.minutes[0] + inputs.interval_minutes * np.arange(len(inputs.minutes) + leads)
+
+
+def _forecast(subject: Subject, inputs: Inputs, leads: int, device: Any) -> NDArray[np.float32]:
+    from nowcastlab.protocol import forecast_from
+
+    subject.model.check_grid(*inputs.pixels.shape[1:])
+    forecast = forecast_from(subject.model, inputs.pixels[None], inputs.present[None], inputs.excluded, leads, device)
+    return forecast[0].cpu().numpy()
+
+
+def _write_store(path: Path, subject: Subject, inputs: Inputs, forecast: NDArray[np.float32]) -> Path:
+    from nowcastlab import __version__
+    from nowcastlab.cli.frames_in import moment_of
+    from nowcastlab.errors import StoreError
+    from nowcastlab.figures.forecast import pixels_from_p
+    from nowcastlab.store import StoreWriter, open_store
+
+    if path.exists():  # only a forecast makes way for another
+        if open_store(str(path)).attributes.get("kind") != "forecast":
+            raise StoreError(f"{path} is a store, and not a forecast. Give another folder with --out.")
+        shutil.rmtree(path)
+    minutes = _times(inputs, len(forecast))[len(inputs.minutes) :]
+    days = [moment_of(m).date() for m in minutes.tolist()]
+    pixels = pixels_from_p(forecast)
+    newest = moment_of(inputs.minutes[-1])
+    with StoreWriter.create(
+        path,
+        dates=sorted(set(days)),
+        grid=(pixels.shape[1], pixels.shape[2]),
+        interval_minutes=inputs.interval_minutes,
+        km_per_pixel=inputs.km_per_pixel,
+        title=f"Forecast by {subject.name} from {newest:%Y-%m-%d %H:%M}",
+        excluded=inputs.excluded,
+        attributes={
+            "kind": "forecast",
+            **subject.facts,
+            "forecast_reference_time": f"{newest:%Y-%m-%d %H:%M}",
+            "observed": inputs.source,
+            "missing_inputs": int((~inputs.present).sum()),
+            "nowcastlab": __version__,
+        },
+    ) as writer:
+        for date in sorted(set(days)):  # a forecast made in the evening crosses midnight
+            rows = [i for i, day in enumerate(days) if day == date]
+            writer.commit(writer.write_day(date, minutes[rows], pixels[rows]))
+    return path
+
+
+def _write_frames(folder: Path, inputs: Inputs, forecast: NDArray[np.float32]) -> Path:
+    from PIL import Image
+
+    from nowcastlab.cli.frames_in import moment_of
+    from nowcastlab.figures.forecast import pixels_from_p
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("[0-9]" * 12 + ".png"):
+        old.unlink()
+    for minute, frame in zip(
+        _times(inputs, len(forecast))[len(inputs.minutes) :], pixels_from_p(forecast), strict=True
+    ):
+        Image.fromarray(frame).save(folder / f"{moment_of(minute):%Y%m%d%H%M}.png")
+    return folder
