@@ -11,6 +11,7 @@ VERBS = {
     "evaluate": "nowcastlab.cli.evaluate",
     "predict": "nowcastlab.cli.predict",
     "scores": "nowcastlab.cli.scores",
+    "report": "nowcastlab.cli.report",
     "bench": "nowcastlab.cli.bench",
 }
 

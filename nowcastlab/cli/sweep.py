@@ -12,15 +12,20 @@ import click
 from nowcastlab.cli.verbs import run
 from nowcastlab.sweep import Sweep
 
-Build = Callable[[str, tuple[int, ...]], Sweep]
+Build = Callable[..., Sweep]
 
 
-def sweep_command(build: Build, doc: str | None) -> None:
-    """Run a sweep file as a command. `build(scale, seeds)` gives the sweep."""
+def sweep_command(build: Build, doc: str | None, *, takes_store: bool = False) -> None:
+    """Run a sweep file as a command.
 
-    @click.command(help=doc, context_settings={"help_option_names": ["-h", "--help"]})
+    `build(scale, seeds)` gives the sweep; with `takes_store` it is `build(scale, seeds, store)`, where the store is
+    what the user named, or None.
+    """
+
+    @click.command(help=_as_help(doc), context_settings={"help_option_names": ["-h", "--help"]})
     @click.option("--scale", type=click.Choice(["demo", "laptop", "paper"]), default="demo", show_default=True)
     @click.option("--seeds", default="1,2,3", show_default=True, help="The seeds, with commas between.")
+    @click.option("--store", help="Path or URL of a radar store. [a synthetic one]", hidden=not takes_store)
     @click.option("--cpus-per-trial", type=float, default=1, show_default=True)
     @click.option("--gpus-per-trial", type=float, default=0, show_default=True, help="Fractions share a GPU.")
     @click.option(
@@ -28,12 +33,23 @@ def sweep_command(build: Build, doc: str | None) -> None:
     )
     @click.option("--plan", "plan_only", is_flag=True, help="Print the plan and stop.")
     def command(
-        scale: str, seeds: str, cpus_per_trial: float, gpus_per_trial: float, folder: Path, plan_only: bool
+        scale: str,
+        seeds: str,
+        store: str | None,
+        cpus_per_trial: float,
+        gpus_per_trial: float,
+        folder: Path,
+        plan_only: bool,
     ) -> None:
-        sweep = build(scale, _seeds(seeds))
-        _run(sweep, folder, cpus_per_trial, gpus_per_trial, plan_only)
+        extra = (store,) if takes_store else ()
+        _run(build(scale, _seeds(seeds), *extra), folder, cpus_per_trial, gpus_per_trial, plan_only)
 
     run(command)
+
+
+def _as_help(doc: str | None) -> str:
+    """A module's docstring as click shows it: indented blocks stay as they are."""
+    return "\n\n".join(f"\b\n{part}" if part.startswith(" ") else part for part in (doc or "").split("\n\n"))
 
 
 def _seeds(text: str) -> tuple[int, ...]:
@@ -67,3 +83,13 @@ def _run(sweep: Sweep, root: Path, cpus: float, gpus: float, plan_only: bool) ->
         click.echo(f"Interrupted with {len(result.unfinished)} trials to go; the same command goes on.", err=True)
     if result.failed or result.unfinished:
         sys.exit(4)
+    _print_table(sweep)
+
+
+def _print_table(sweep: Sweep) -> None:
+    from nowcastlab.report import FORMATS, TABLES, collect
+    from nowcastlab.tracking import connect, read_trials
+
+    table = TABLES[sweep.table](collect(read_trials(connect(), sweep.name, scale=sweep.scale)))
+    click.echo(f"\n{FORMATS['text'](table)}\n")
+    click.echo(f"Again: nowcastlab report --table {sweep.table} --sweep {sweep.name} --scale {sweep.scale}")

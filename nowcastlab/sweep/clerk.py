@@ -86,6 +86,7 @@ def record_of(trial: Trial, folder: Path, *, code_version: str, unfinished: str)
     params: dict[str, Any] = {
         "arm": trial.arm,
         "seed": trial.seed,
+        **({"parameters": result["parameters"]} if result and "parameters" in result else {}),
         **{name: value for name, value in config.items() if name not in ("seed", "device", "version")},
         **{f"model.{name}": value for name, value in overrides.items()},
         **{f"data.{name}": value for name, value in data.items() if name != "store"},

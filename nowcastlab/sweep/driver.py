@@ -161,7 +161,7 @@ def code_version() -> str:
     """The commit the library runs from, and whether it was changed; or its release."""
     from nowcastlab import __version__
 
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     try:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
         changed = subprocess.run(["git", "status", "--porcelain", "--", "."], cwd=here, capture_output=True, text=True)

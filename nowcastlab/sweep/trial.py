@@ -25,7 +25,7 @@ from nowcastlab.skill import SequenceScores, load_scores, save_scores, summarize
 from nowcastlab.store import Store, open_store
 from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.design import DIGITS, ONLINE, Trial
-from nowcastlab.training import load_trained, train
+from nowcastlab.training import build_model, load_trained, train
 from nowcastlab.training.machine import computing, pick_device
 
 RESULT = "result.json"
@@ -48,7 +48,7 @@ def run_trial(trial: Trial, folder: Path, report: Report = lambda metrics: None)
     except NowcastlabError as error:
         outcome: dict[str, Any] = {"status": FAILED, "error": f"{type(error).__name__}: {error}"}
     else:
-        outcome = {"status": FINISHED, "scores": scores}
+        outcome = {"status": FINISHED, "parameters": _parameters(trial), "scores": scores}
     result = {"identity": trial.identity, "key": trial.key, **outcome, "seconds": time.time() - began}
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / RESULT, json.dumps(result, indent=1).encode())
@@ -113,6 +113,10 @@ def _digits_errors(trial: Trial, folder: Path, path: Path) -> Any:
     np.savez_compressed(temporary, mse=errors)
     temporary.replace(path)
     return errors
+
+
+def _parameters(trial: Trial) -> int:
+    return sum(weight.numel() for weight in build_model(trial.config).parameters()) if trial.config else 0
 
 
 def _store(trial: Trial) -> Store:

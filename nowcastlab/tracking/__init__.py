@@ -1,9 +1,20 @@
 """MLflow: what a person browses. Each trial's folder is the truth, MLflow a copy that is always catching up.
 
-backend connects, to a local sqlite file or a server; mirror copies: one run a trial, every value once.
+backend connects, to a local sqlite file or a server; mirror copies: one run a trial, every value once; reading gives it
+back to whoever makes tables.
 """
 
 from nowcastlab.tracking.backend import connect, tracking_uri
 from nowcastlab.tracking.mirror import Mirror, TrialRecord
+from nowcastlab.tracking.reading import TrackedTrial, read_scores, read_trials, sweep_names
 
-__all__ = ["Mirror", "TrialRecord", "connect", "tracking_uri"]
+__all__ = [
+    "Mirror",
+    "TrackedTrial",
+    "TrialRecord",
+    "connect",
+    "read_scores",
+    "read_trials",
+    "sweep_names",
+    "tracking_uri",
+]
