@@ -125,13 +125,13 @@ def _plan(run: Evaluation) -> str:
     from nowcastlab.figures.forecast import clock
 
     first, last = run.sequences.start[0], run.sequences.start[-1]
-    trained = run.subject.facts.get("trained_on")
+    trained, episodes = run.subject.facts.get("trained_on"), int(run.sequences.episode[-1]) + 1
     lines = [
         f"Evaluate {run.subject.name}, {run.setting}"
         + (f" ({run.preset})" if run.setting == "online" else "")
         + f", on {run.store.url}",
-        f"  windows  {len(run.sequences):,} of the {run.split} split, {clock(first)} to {clock(last)}, in "
-        f"{run.sequences.episode[-1] + 1} episodes",
+        f"  windows  {len(run.sequences):,} of the {run.split} split, {clock(first)} to {clock(last)}, "
+        f"{episodes} episode{'s' * (episodes != 1)}",
         f"  frames   {run.benchmark.frames_in} in, {run.benchmark.leads} out, every {run.store.interval_minutes} "
         f"minutes, {run.store.grid[0]}x{run.store.grid[1]}",
         f"  folder   {run.folder}",
