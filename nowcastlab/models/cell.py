@@ -17,7 +17,6 @@ class Cell(nn.Module):
     """One step of a recurrent layer. What depends on the input alone is computed for many steps at once by `read`."""
 
     filters: int
-    states: int = 1  # tensors in a state
 
     def read(self, x: Tensor) -> Reading:
         """The input-to-state part of any number of steps: (n, C, H, W) to tensors (n, ..., H, W)."""
@@ -27,8 +26,9 @@ class Cell(nn.Module):
         """The next state. A cell built without input is given an empty reading, and does no work for it."""
         raise NotImplementedError
 
-    def zeros(self, batch: int, grid: tuple[int, int], *, like: Tensor) -> State:
-        return tuple(like.new_zeros(batch, self.filters, *grid) for _ in range(self.states))
+    def begin(self, reading: Reading) -> State:
+        """The state after the first step, which starts from zeros: `forward` without the products with zero."""
+        raise NotImplementedError
 
 
 def conv(inputs: int, outputs: int, kernel: int, *, dilation: int = 1) -> nn.Conv2d:

@@ -7,15 +7,12 @@ H <- O o tanh(C)
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from nowcastlab.models.cell import Cell, Reading, State, conv
 
 
 class ConvLSTMCell(Cell):
-    states = 2
-
     def __init__(self, inputs: int, filters: int, *, input_kernel: int, state_kernel: int, state_dilation: int) -> None:
         super().__init__()
         self.filters = filters
@@ -29,8 +26,19 @@ class ConvLSTMCell(Cell):
     def forward(self, reading: Reading, state: State) -> State:
         h, c = state
         gates = self.state_to_state(h)
-        if reading:
-            gates = gates + reading[0]
-        i, f, o = torch.sigmoid(gates[:, : 3 * self.filters]).chunk(3, dim=1)
-        c = f * c + i * torch.tanh(gates[:, 3 * self.filters :])
-        return o * torch.tanh(c), c
+        return lstm_step(gates + reading[0] if reading else gates, c)
+
+    def begin(self, reading: Reading) -> State:
+        (from_input,) = reading
+        bias = self.state_to_state.bias
+        assert bias is not None
+        c = from_input.new_zeros(from_input.shape[0], self.filters, *from_input.shape[2:], dtype=bias.dtype)
+        return lstm_step(from_input + bias[:, None, None], c)
+
+
+def lstm_step(gates: Tensor, c: Tensor) -> State:
+    """gates (batch, 4d, H, W): input, forget, output, new. The cell keeps its precision under autocast."""
+    sigmoids, new = gates.to(c.dtype).split([3 * c.shape[1], c.shape[1]], dim=1)
+    i, f, o = sigmoids.sigmoid().chunk(3, dim=1)
+    c = f * c + i * new.tanh()
+    return o * c.tanh(), c

@@ -22,10 +22,11 @@ class DynamicFilterNetwork(EncoderForecaster):
         self.check_grid(*frames.shape[-2:])
         batch, _, height, width = frames.shape
         size = self.spec.local_filter
-        filters = self.head(self.features(frames, leads).flatten(0, 1)).float().softmax(dim=1)
         frame, forecast = frames[:, -1:], []
-        for at_lead in filters.view(leads, batch, size**2, height * width).unbind(0):
+        # Filter by filter: those of all leads at once would be the largest tensor of the model by far.
+        for h in self.features(frames, leads):
+            filters = self.head(h).float().softmax(dim=1).flatten(2)
             patches = F.unfold(frame, size, padding=size // 2)
-            frame = (at_lead * patches).sum(dim=1).view(batch, 1, height, width)
+            frame = (filters * patches).sum(dim=1).view(batch, 1, height, width)
             forecast.append(frame)
         return torch.cat(forecast, dim=1)

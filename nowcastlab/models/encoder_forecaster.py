@@ -8,17 +8,20 @@ A layer needs the whole sequence below it and nothing else, so layers run one af
 over all layers: what does not depend on the state (resampling, the input's part of the gates) is one convolution for
 the whole sequence. frnn1 has no input, hence no input weights and no work for them.
 
-T steps, B batch. A sequence inside is (T, B, channels, H, W): time first, so that its steps are contiguous.
+B batch. A sequence is a list of steps, each (B, channels, H, W).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from nowcastlab.errors import ConfigError
-from nowcastlab.models.cell import SLOPE, Cell, State
+from nowcastlab.models.cell import SLOPE, Cell, Reading, State
 from nowcastlab.models.conv_gru import ConvGRUCell
 from nowcastlab.models.conv_lstm import ConvLSTMCell
 from nowcastlab.models.forecaster import Forecaster
@@ -37,18 +40,43 @@ def with_coordinates(frames: Tensor) -> Tensor:
     return torch.stack([frames, x, y, torch.ones_like(frames)], dim=1)
 
 
-def unroll(cell: Cell, inputs: Tensor | None, state: State, steps: int) -> tuple[Tensor, State]:
-    """Run a cell over time. Gives H of every step, (T, B, d, H, W), and the last state."""
-    readings: list[tuple[Tensor, ...]] = [()] * steps
-    if inputs is not None:
-        # unbind, not an index a step: indexing fills a whole sequence of zeros for each step's gradient
-        read = [part.unflatten(0, (steps, -1)).unbind(0) for part in cell.read(inputs.flatten(0, 1))]
-        readings = list(zip(*read, strict=True))
+def unroll(
+    cell: Cell,
+    resample: nn.Module | None,
+    inputs: Sequence[Tensor],
+    state: State | None,
+    *,
+    checkpointing: bool = False,
+) -> tuple[list[Tensor], State]:
+    """Run a cell over time. Gives H of every step and the last state.
+
+    resample    what brings the inputs to the cell's grid; None for the cell that has no input, then the inputs only say
+                how many steps there are
+    state       None to start from zeros
+
+    Checkpointing keeps inputs and states alone, and works a step out again when its gradient is due.
+    """
+
+    def step(reading: Reading, state: State | None) -> State:
+        return cell.begin(reading) if state is None else cell(reading, state)
+
+    def read(x: Tensor) -> Reading:
+        # In place: a leaky ReLU's gradient can be told from its result, and sequences are large.
+        return cell.read(F.leaky_relu_(resample(x), SLOPE)) if resample is not None else ()
+
     outputs = []
-    for reading in readings:
-        state = cell(reading, state)
-        outputs.append(state[0])
-    return torch.stack(outputs), state
+    if checkpointing and torch.is_grad_enabled():
+        for x in inputs:
+            state = checkpoint(lambda x, h: step(read(x), h), x, state, use_reentrant=False, preserve_rng_state=False)
+            outputs.append(state[0])
+    else:
+        # split, not an index a step: indexing fills a whole sequence of zeros for each step's gradient
+        parts = [part.split(inputs[0].shape[0]) for part in read(torch.cat(list(inputs)))] if resample else []
+        for reading in zip(*parts, strict=True) if parts else [()] * len(inputs):
+            state = step(reading, state)
+            outputs.append(state[0])
+    assert state is not None
+    return outputs, state
 
 
 def build_cell(spec: RecurrentSpec, layer: int, inputs: int) -> Cell:
@@ -109,38 +137,34 @@ class EncoderForecaster(Forecaster):
             )
         return nn.Sequential(
             first,
-            nn.LeakyReLU(SLOPE),
+            nn.LeakyReLU(SLOPE, inplace=True),
             nn.utils.skip_init(nn.Conv2d, spec.stem_filters, spec.stem_filters, 3, padding=1),
-            nn.LeakyReLU(SLOPE),
+            nn.LeakyReLU(SLOPE, inplace=True),
             nn.utils.skip_init(nn.Conv2d, spec.stem_filters, 1, 1),
         )
 
     def forward(self, frames: Tensor, leads: int) -> Tensor:
         self.check_grid(*frames.shape[-2:])
-        rained = self.features(frames, leads)
-        return self.head(rained.flatten(0, 1)).view(leads, *frames.shape[:1], *frames.shape[2:]).transpose(0, 1)
+        features = self.features(frames, leads)
+        if self.checkpointing and torch.is_grad_enabled():
+            forecast = [checkpoint(self.head, h, use_reentrant=False, preserve_rng_state=False) for h in features]
+        else:
+            forecast = list(self.head(torch.cat(features)).split(frames.shape[0]))
+        return torch.cat(forecast, dim=1)
 
-    def features(self, frames: Tensor, leads: int) -> Tensor:
-        """The forecaster's finest states, (leads, B, d, H, W): what the head turns into frames."""
-        batch, steps = frames.shape[:2]
-        sequence = with_coordinates(frames.transpose(0, 1).flatten(0, 1))
-        resamplings: list[nn.Module] = [self.stem, *self.downs]
+    def features(self, frames: Tensor, leads: int) -> list[Tensor]:
+        """The forecaster's finest state at each lead, (B, d, H, W): what the head turns into frames."""
+        sequence = [with_coordinates(frame) for frame in frames.unbind(1)]
         states: list[State] = []
-        for resample, module in zip(resamplings, self.encoder, strict=True):
-            assert isinstance(module, Cell)
-            sequence = F.leaky_relu(resample(sequence), SLOPE)
-            first = module.zeros(batch, (sequence.shape[-2], sequence.shape[-1]), like=frames)
-            stacked, last = unroll(module, sequence.unflatten(0, (steps, batch)), first, steps)
-            sequence = stacked.flatten(0, 1)
-            states.append(last)
-        above: Tensor | None = None
-        for k, module in enumerate(self.forecaster):
-            assert isinstance(module, Cell)
-            if above is not None:
-                above = F.leaky_relu(self.ups[k - 1](above.flatten(0, 1)), SLOPE).unflatten(0, (leads, batch))
-            above, _ = unroll(module, above, states.pop(), leads)
-        assert above is not None
-        return above
+        for resample, cell in zip([self.stem, *self.downs], self.encoder, strict=True):
+            assert isinstance(cell, Cell)
+            sequence, state = unroll(cell, resample, sequence, None, checkpointing=self.checkpointing)
+            states.append(state)
+        sequence = sequence[-1:] * leads
+        for resample, cell in zip([None, *self.ups], self.forecaster, strict=True):
+            assert isinstance(cell, Cell)
+            sequence, _ = unroll(cell, resample, sequence, states.pop(), checkpointing=self.checkpointing)
+        return sequence
 
     def check_grid(self, height: int, width: int) -> None:
         spec = self.spec

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nowcastlab.models.cell import SLOPE, Cell, Reading, State, conv
-from nowcastlab.models.conv_gru import gru_step
+from nowcastlab.models.conv_gru import first_gru_step, gru_step
 from nowcastlab.models.warp import warp_and_project
 
 FLOW_KERNEL = 5
@@ -46,3 +46,6 @@ class TrajGRUCell(Cell):
         to_gates, to_flow = reading if reading else (None, None)
         from_state = warp_and_project(h, self.flows(to_flow, h), self.state_to_state.weight, self.state_to_state.bias)
         return (gru_step(to_gates, from_state, h),)
+
+    def begin(self, reading: Reading) -> State:
+        return (first_gru_step(reading[0], self.state_to_state),)

@@ -96,7 +96,10 @@ def forecast(model: EncoderForecaster, frames: Tensor, leads: int) -> Tensor:
         for k, cell in enumerate(model.encoder):
             below = leaky(model.stem(below) if k == 0 else model.downs[k - 1](below))
             if states[k] is None:
-                states[k] = tuple(below.new_zeros(batch, cell.filters, *below.shape[2:]) for _ in range(cell.states))
+                states[k] = tuple(
+                    below.new_zeros(batch, cell.filters, *below.shape[2:])
+                    for _ in range(2 if isinstance(cell, ConvLSTMCell) else 1)
+                )
             states[k] = step(cell, below, states[k])
             below = states[k][0]
     states = states[::-1]

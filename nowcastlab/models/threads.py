@@ -1,0 +1,33 @@
+"""A few threads for compiled loops that give up the interpreter lock.
+
+numba has threads of its own, but which kind depends on what is installed, and the one that is always there ends the
+process if two Python threads use it at once. These are plain, and as many as torch is told to use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def in_parallel(jobs: Sequence[Callable[[], None]]) -> None:
+    """Run all jobs, the first on the calling thread, and return when the last is done."""
+    global _pool
+    if len(jobs) > 1 and _pool is None:
+        _pool = ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="nowcastlab")
+    waiting = [_pool.submit(job) for job in jobs[1:]] if _pool else []
+    jobs[0]()
+    for one in waiting:
+        one.result()
+
+
+def _forget_pool() -> None:
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):  # a forked child inherits the pool, but none of its threads
+    os.register_at_fork(after_in_child=_forget_pool)
