@@ -179,3 +179,15 @@ def test_a_damaged_scores_file_is_not_taken_for_scores(tiny_store: Path, tmp_pat
     result = CliRunner().invoke(main_group, ["evaluate", "last-frame", *map(str, options)])
     assert isinstance(result.exception, StoreError)
     command("evaluate", "last-frame", *options, "--again")
+
+
+def test_a_run_on_moving_digits_gets_the_paper_s_test(tmp_path: Path) -> None:
+    import numpy as np
+
+    small = ["--set", "max_steps=1", "--set", "batch_size=1", "--set", "data.valid_sequences=1"]
+    command("train", "--model", "conv-k3-d1", "--out", tmp_path, *small)
+    out = json.loads(command("evaluate", tmp_path, "--limit", 3, "--json").stdout)
+    with np.load(tmp_path / "scores-digits.npz") as file:
+        assert file["mse"].shape == (3, 10)
+        assert out["mse"] == pytest.approx(file["mse"].mean())
+    assert "neither --store nor --setting" in refused("evaluate", tmp_path, "--setting", "online")
