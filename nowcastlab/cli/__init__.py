@@ -12,6 +12,7 @@ VERBS = {
     "predict": "nowcastlab.cli.predict",
     "scores": "nowcastlab.cli.scores",
     "report": "nowcastlab.cli.report",
+    "calibrate": "nowcastlab.cli.calibrate",
     "bench": "nowcastlab.cli.bench",
 }
 

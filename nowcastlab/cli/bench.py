@@ -11,6 +11,7 @@ command = VerbGroup(
         "rover": "nowcastlab.bench.rover",
         "digits": "nowcastlab.bench.digits",
         "scores": "nowcastlab.bench.scores",
+        "significance": "nowcastlab.bench.significance",
     },
     help="""Measure this machine. Every figure is a ratio to a plain way of doing the same work, the two run in turn in
     one process, because machines are noisy.

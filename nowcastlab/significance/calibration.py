@@ -1,0 +1,165 @@
+"""Is the 5% test a 5% test? Played on made-up benchmarks of known truth, through the code that makes the real tables.
+
+Under no difference the share of simulations that "find" one should be 3-7%; under a known difference it should be what
+`power` states. Beside it stand the two rules it replaces: the plain bootstrap's percentile interval, and a difference
+of three standard deviations over seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nowcastlab.significance.comparison import Comparison, compare
+from nowcastlab.significance.power import Design, power
+from nowcastlab.significance.resample import resample
+from nowcastlab.significance.simulate import Truth, simulate
+
+# Where the variance of a difference comes from; the shares are printed with the results.
+TRUTHS = {
+    "seeds": Truth(seed=0.1, arm_by_episode=0.02, seed_by_episode=0.02),
+    "episodes": Truth(seed=0.01, arm_by_episode=0.3, seed_by_episode=0.05),
+    "both": Truth(seed=0.05, arm_by_episode=0.2, seed_by_episode=0.1),
+    "interaction": Truth(seed=0.01, arm_by_episode=0.03, seed_by_episode=0.3),
+    "heavy tails": Truth(seed=0.05, arm_by_episode=0.2, seed_by_episode=0.1, rain=1.2, heavy_tails=True),
+}
+SCORES = ("csi", "bmse")
+RESAMPLES = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """How often a difference was called, by rule, over simulations of one score."""
+
+    truth: str
+    score: str
+    seeds: int
+    episodes: int
+    effective_episodes: float
+    simulations: int
+    untestable: int
+    found: float  # by the test of this package, at 5%
+    plain: float  # 0 lies outside the plain bootstrap's 95% percentile interval
+    three_deviations: float  # the rule of Shi et al. 2017
+    seeds_share: float  # of the variance, on average
+    episodes_share: float
+    interaction_share: float
+
+    @property
+    def error(self) -> float:
+        """Binomial standard error of `found`."""
+        return float(np.sqrt(self.found * (1 - self.found) / self.simulations))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerCheck:
+    truth: str
+    score: str
+    seeds: int
+    episodes: int
+    difference: float
+    stated: float
+    found: float
+    simulations: int
+
+    @property
+    def error(self) -> float:
+        return float(np.sqrt(self.found * (1 - self.found) / self.simulations))
+
+
+Watch = Callable[[Iterable[int]], Iterable[int]]
+
+
+def rejection_rates(
+    truth: str, *, seeds: int, episodes: int, simulations: int, seed: int, watch: Watch = iter
+) -> list[Rates]:
+    """Two arms of the same quality, compared again and again on new weather and new seeds."""
+    played = _play(TRUTHS[truth], (0.0, 0.0), seeds, episodes, simulations, seed, watch)
+    return [_rates(truth, seeds, episodes, played[score]) for score in SCORES]
+
+
+def power_check(
+    truth: str, *, advantage: float, seeds: int, episodes: int, simulations: int, seed: int, watch: Watch = iter
+) -> list[PowerCheck]:
+    """The stated power comes from variances averaged over a first half of simulations, the found from the second."""
+    both = (advantage, 0.0)
+    pilots = _play(TRUTHS[truth], both, seeds, episodes, simulations, seed, watch)
+    played = _play(TRUTHS[truth], both, seeds, episodes, simulations, seed + 1, watch)
+    return [_power_check(truth, score, seeds, episodes, pilots[score], played[score]) for score in SCORES]
+
+
+def _play(
+    truth: Truth, advantage: tuple[float, float], seeds: int, episodes: int, simulations: int, seed: int, watch: Watch
+) -> dict[str, list[Comparison]]:
+    rng = np.random.default_rng(seed)
+    out: dict[str, list[Comparison]] = {score: [] for score in SCORES}
+    for i in watch(range(simulations)):
+        arms = simulate(truth, episodes=episodes, seeds=(seeds, seeds), advantage=advantage, rng=rng)
+        benchmark = resample(arms, seed=i, resamples=RESAMPLES, scores=SCORES)
+        for cell in benchmark.cells:
+            out[cell.score].append(compare(benchmark, "arm0", "arm1", cell))
+    return out
+
+
+def _rates(truth: str, seeds: int, episodes: int, played: list[Comparison]) -> Rates:
+    variances = np.array([v for v in map(_variances, played) if v is not None])
+    shares = variances.mean(0) / variances.mean(0).sum()
+    return Rates(
+        truth=truth,
+        score=played[0].cell.score,
+        seeds=seeds,
+        episodes=episodes,
+        effective_episodes=float(np.mean([c.effective_episodes for c in played])),
+        simulations=len(played),
+        untestable=sum(c.p is None for c in played),
+        found=_share(c.p is not None and c.p < 0.05 for c in played),
+        plain=_share(
+            c.plain_low is not None and c.plain_high is not None and c.plain_low * c.plain_high > 0 for c in played
+        ),
+        three_deviations=_share(bool(c.three_deviations) for c in played),
+        seeds_share=float(shares[0]),
+        episodes_share=float(shares[1]),
+        interaction_share=float(shares[2]),
+    )
+
+
+def _power_check(
+    truth: str, score: str, seeds: int, episodes: int, pilots: list[Comparison], played: list[Comparison]
+) -> PowerCheck:
+    variances = np.mean([v for v in map(_variances, pilots) if v is not None], axis=0)
+    # half of the seeds' variance to each arm: they are alike in all but the advantage
+    pilot = next(c for c in pilots if c.components is not None)
+    assert pilot.components is not None
+    components = replace(
+        pilot.components,
+        seeds=(variances[0] / 2, variances[0] / 2),
+        episodes=float(variances[1]),
+        interaction=float(variances[2]),
+    )
+    design = replace(
+        Design.from_pilot(replace(pilot, components=components)),
+        effective_episodes=float(np.mean([c.effective_episodes for c in pilots])),
+    )
+    difference = float(np.mean([c.difference for c in pilots]))
+    return PowerCheck(
+        truth=truth,
+        score=score,
+        seeds=seeds,
+        episodes=episodes,
+        difference=difference,
+        stated=power(design, difference=difference, seeds=seeds),
+        found=_share(c.p is not None and c.p < 0.05 for c in played),
+        simulations=len(played),
+    )
+
+
+def _variances(comparison: Comparison) -> tuple[float, float, float] | None:
+    parts = comparison.components
+    return None if parts is None else (sum(parts.seeds), parts.episodes, parts.interaction)
+
+
+def _share(answers: Iterator[Any]) -> float:
+    return float(np.mean([bool(answer) for answer in answers]))
