@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from nowcastlab.errors import ReportError
@@ -83,7 +84,7 @@ def reproduces(
             reason="one seed says nothing about another; train a second at least",
             seeds_to_decide=2,
         )
-    error, df = _spread(ours.std or 0.0, ours.seeds, published)
+    error, df = (float(x) for x in _spread(ours.std or 0.0, ours.seeds, published))
     p_equal = tost(difference, error, df, margin=margin)
     p_differ = float(2 * stats.t.sf(abs(difference) / error, df)) if error > 0 else float(difference == 0)
     reach = float(stats.t.ppf(1 - alpha, df)) * error
@@ -117,24 +118,24 @@ def reproduces(
 def seeds_to_decide(ours: SeedSummary, published: Published, *, margin: float, alpha: float = 0.05) -> int | None:
     """How many seeds would show equivalence, or else a difference, with power 0.8 if the truth is what it seems."""
     difference = abs(ours.mean - published.value)
-    for seeds in range(max(ours.seeds, 2), MOST_SEEDS + 1):
-        error, df = _spread(ours.std or 0.0, seeds, published)
-        if error == 0:
-            return seeds
-        t = stats.t(df)
-        room = (margin - difference) / error
-        # at no difference both sides can fail, so each gets half of the allowance
-        equal = room - t.ppf(1 - alpha) >= t.ppf(1 - (1 - _POWER) / (2 if difference < 0.1 * margin else 1))
-        differ = difference / error - t.ppf(1 - alpha / 2) >= t.ppf(_POWER)
-        if equal or differ:
-            return seeds
-    return None
+    seeds = np.arange(max(ours.seeds, 2), MOST_SEEDS + 1)
+    error, df = _spread(ours.std or 0.0, seeds, published)
+    # at no difference both sides can fail, so each gets half of the allowance
+    allowance = (1 - _POWER) / (2 if difference < 0.1 * margin else 1)
+    equal = margin - difference >= error * (stats.t.ppf(1 - alpha, df) + stats.t.ppf(1 - allowance, df))
+    differ = difference >= error * (stats.t.ppf(1 - alpha / 2, df) + stats.t.ppf(_POWER, df))
+    enough = seeds[equal | differ]
+    return int(enough[0]) if len(enough) else None
 
 
-def _spread(std: float, seeds: int, published: Published) -> tuple[float, float]:
+def _spread(std: float, seeds: ArrayLike, published: Published) -> tuple[NDArray[Any], NDArray[Any]]:
     """Welch's standard error and degrees of freedom; the printed digit adds its rounding, uniform over one unit."""
-    theirs, theirs_df = (std, seeds - 1) if published.std is None else (published.std, published.seeds - 1)
-    parts = [(std**2 / seeds, seeds - 1), (theirs**2 / published.seeds, theirs_df)]
-    variance = sum(v for v, _ in parts) + published.digit**2 / 12
-    bottom = sum(v**2 / df for v, df in parts if v > 0)
-    return float(np.sqrt(variance)), float(variance**2 / bottom) if bottom > 0 else np.inf
+    n = np.asarray(seeds, np.float64)
+    if published.std is None:
+        theirs, theirs_df = std**2 / published.seeds, n - 1
+    else:
+        theirs, theirs_df = published.std**2 / published.seeds, np.full_like(n, published.seeds - 1)
+    variance, bottom = published.digit**2 / 12 + theirs + std**2 / n, np.zeros_like(n)
+    for part, df in ((std**2 / n, n - 1), (theirs + 0 * n, theirs_df)):
+        bottom += np.divide(part**2, df, out=np.zeros_like(n), where=df > 0)
+    return np.sqrt(variance), np.divide(variance**2, bottom, out=np.full_like(n, np.inf), where=bottom > 0)
