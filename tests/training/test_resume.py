@@ -76,7 +76,7 @@ def alone(tiny_run: TrainConfig, tmp_path_factory: pytest.TempPathFactory) -> Pa
 # --- kill -9
 
 
-@pytest.mark.parametrize(("model", "most_kills"), [("conv2d", 8), ("trajgru", 3)])
+@pytest.mark.parametrize(("model", "most_kills"), [("conv2d", 6), ("trajgru", 3)])
 def test_a_run_killed_at_random_moments_ends_with_the_same_weights(
     model: str, most_kills: int, tiny_store: Path, tmp_path: Path
 ) -> None:
@@ -253,7 +253,7 @@ def test_a_changed_config_is_refused_with_what_changed(tiny_run: TrainConfig, tm
     train(tiny_run, quietly, folder=tmp_path, stop=stopped_at(3))
     changed = with_changes(tiny_run, {"learning_rate": 0.5, "overrides.base_filters": 2})
     with pytest.raises(
-        ConfigError, match=r"another config: overrides.base_filters was 1, now 2; learning_rate was 0.001, now 0.5"
+        ConfigError, match=r"another config: overrides.base_filters was 1, now 2; learning_rate was [.0-9]+, now 0.5"
     ):
         train(changed, quietly, folder=tmp_path)
 
