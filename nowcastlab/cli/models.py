@@ -74,8 +74,8 @@ def _rows(dataset: str) -> Iterator[dict[str, Any]]:
 
 
 def sequence_flops(model: Forecaster, setting: Setting) -> int:
-    """The count of a whole forecast. A recurrent network does the same work for every frame, and for every lead, so
-    two short sequences tell what a long one costs, four times sooner."""
+    """The count of a whole forecast. A recurrent network does the same work for every frame but the first, whose state
+    is zero, and for every lead: three short sequences tell what a long one costs, sooner."""
     from nowcastlab.models.cnn import Cnn
     from nowcastlab.models.flops import count_flops
 
@@ -85,8 +85,8 @@ def sequence_flops(model: Forecaster, setting: Setting) -> int:
     if isinstance(model, Cnn):
         return count(setting.in_frames, setting.leads)
     shortest = count(1, 1)
-    a_frame = count(2, 1) - shortest
-    return setting.in_frames * a_frame + setting.leads * (shortest - a_frame)
+    a_frame, a_lead = count(2, 1) - shortest, count(1, 2) - shortest
+    return shortest + (setting.in_frames - 1) * a_frame + (setting.leads - 1) * a_lead
 
 
 def table_line(row: dict[str, Any]) -> str:
