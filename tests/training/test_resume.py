@@ -123,6 +123,19 @@ def run_and_kill(config: TrainConfig, folder: Path, moments: random.Random, most
         assert process.exitcode == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("step", [5, 7])
+def test_averages_under_way_and_patience_survive_a_stop(step: int, tiny_run: TrainConfig, tmp_path: Path) -> None:
+    # A rate too low to move float32 weights: best at 2, not better at 4, 6 and 8, where patience ends. Odd steps lie
+    # between two reports.
+    still = with_changes(tiny_run, {"learning_rate": 1e-20, "patience": 3, "validate_every": 2})
+    still = replace(still, model="convgru", overrides={"filters": 2, "stem_filters": 2, "strides": (4, 1, 1)})
+    train(still, quietly, folder=tmp_path / "alone")
+    train(still, quietly, folder=tmp_path / "stopped", stop=stopped_at(step))
+    result = train(still, quietly, folder=tmp_path / "stopped")
+    assert (result.resumed_from, result.best_step, result.step) == (step, 2, 8)
+    assert_same_end(tmp_path / "stopped", tmp_path / "alone")
+
+
 # --- damage
 
 
@@ -136,7 +149,13 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("harm", [truncate, flip, Path.unlink])
+def edit(path: Path) -> None:
+    """Another number where one was: still readable, and so the worst."""
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"best_step": 4', b'"best_step": 0').replace(b"model", b"nodel"))
+
+
+@pytest.mark.parametrize("harm", [truncate, flip, edit, Path.unlink])
 @pytest.mark.parametrize("file", ["state.pt", "manifest.json"])
 def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(
     harm: Callable[[Path], None], file: str, tiny_run: TrainConfig, alone: Path, tmp_path: Path
@@ -221,6 +240,8 @@ def test_steps_made_again_are_reported_with_the_same_values(tiny_run: TrainConfi
     train(tiny_run, again.append, folder=tmp_path)
     assert [r["step"] for r in again] == [8, 10, 12]  # from the checkpoint of step 6
     assert without_speed(again[:1]) == without_speed(first[-1:])
+    lines = (tmp_path / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [2, 4, 6, 8, 10, 12]  # told twice, kept once
 
 
 def test_disk_use_is_bounded(tiny_run: TrainConfig, tmp_path: Path) -> None:
