@@ -26,7 +26,7 @@ ADVANTAGES = {"seeds": 0.25, "episodes": 0.22, "both": 0.2}
 @click.option("--truth", "truths", multiple=True, help="Where the variance lies; all of them if not given.")
 @click.option("--power/--no-power", "with_power", default=True, help="Also check the stated power.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same table.")
-@click.option("--figure", type=click.Path(path_type=Path), help="Draw the rates into this PNG file.")
+@click.option("--figures", type=click.Path(path_type=Path), help="Folder for calibration.png and power.png.")
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
 def command(
     simulations: int,
@@ -36,7 +36,7 @@ def command(
     truths: tuple[str, ...],
     with_power: bool,
     seed: int,
-    figure: Path | None,
+    figures: Path | None,
     as_json: bool,
 ) -> None:
     """Prove the significance test: how often does it call a difference where there is none?
@@ -52,7 +52,7 @@ def command(
     Examples:
       nowcastlab calibrate
       nowcastlab calibrate --seeds 3 --episodes "" --simulations 5000
-      nowcastlab calibrate --truth seeds --no-power --figure rates.png
+      nowcastlab calibrate --truth seeds --no-power --figures pictures
     """
     from nowcastlab.significance.calibration import TRUTHS, power_check, rejection_rates
 
@@ -76,10 +76,12 @@ def command(
                 checks += power_check(
                     truth, advantage=advantage, seeds=n, episodes=PAPER_EPISODES, watch=watch, **options
                 )
-    if figure:
-        from nowcastlab.figures.calibration import draw_rates
+    if figures:
+        from nowcastlab.figures.calibration import draw_example_power, draw_rates
 
-        draw_rates(rates).savefig(figure, dpi=110, metadata={"Software": None})
+        figures.mkdir(parents=True, exist_ok=True)
+        for name, figure in (("calibration", draw_rates(rates)), ("power", draw_example_power())):
+            figure.savefig(figures / f"{name}.png", dpi=110, metadata={"Software": None})
     if as_json:
         click.echo(json.dumps({"no_difference": _plain(rates), "power": _plain(checks)}, allow_nan=False))
         return
@@ -133,7 +135,7 @@ def _power_text(checks: list[PowerCheck]) -> str:
     lines.append("  variance from  score  seeds  episodes  difference   stated     found")
     for c in checks:
         lines.append(
-            f"  {c.truth:<13}  {c.score:<5}  {c.seeds:>5}  {c.episodes:>8}  {c.difference:>10.4g}  {c.stated:>7.1%}  "
+            f"  {c.truth:<13}  {c.score:<5}  {c.seeds:>5}  {c.episodes:>8}  {c.difference:>+10.1%}  {c.stated:>7.1%}  "
             f"{c.found:>6.1%} +- {c.error:.1%}"
         )
     return "\n".join(lines)

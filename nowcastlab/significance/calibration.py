@@ -7,13 +7,14 @@ of three standard deviations over seeds.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nowcastlab.significance.comparison import Comparison, compare
+from nowcastlab.significance.comparison import Comparison, compare, summarise
 from nowcastlab.significance.power import Design, power
 from nowcastlab.significance.resample import resample
 from nowcastlab.significance.simulate import Truth, simulate
@@ -60,7 +61,7 @@ class PowerCheck:
     score: str
     seeds: int
     episodes: int
-    difference: float
+    difference: float  # relative to the worse arm's score
     stated: float
     found: float
     simulations: int
@@ -77,30 +78,36 @@ def rejection_rates(
     truth: str, *, seeds: int, episodes: int, simulations: int, seed: int, watch: Watch = iter
 ) -> list[Rates]:
     """Two arms of the same quality, compared again and again on new weather and new seeds."""
-    played = _play(TRUTHS[truth], (0.0, 0.0), seeds, episodes, simulations, seed, watch)
-    return [_rates(truth, seeds, episodes, played[score]) for score in SCORES]
+    played = _play(truth, (0.0, 0.0), seeds, episodes, simulations, seed, watch)
+    return [_rates(truth, seeds, episodes, [c for c, _ in played[score]]) for score in SCORES]
 
 
 def power_check(
     truth: str, *, advantage: float, seeds: int, episodes: int, simulations: int, seed: int, watch: Watch = iter
 ) -> list[PowerCheck]:
-    """The stated power comes from variances averaged over a first half of simulations, the found from the second."""
+    """The stated power comes from variances averaged over a first set of simulations, the found from a second.
+
+    Differences and deviations are relative to the worse arm's score: a wet made-up summer has a larger B-MSE than a dry
+    one, and their variances could not be averaged otherwise.
+    """
     both = (advantage, 0.0)
-    pilots = _play(TRUTHS[truth], both, seeds, episodes, simulations, seed, watch)
-    played = _play(TRUTHS[truth], both, seeds, episodes, simulations, seed + 1, watch)
+    pilots = _play(truth, both, seeds, episodes, simulations, seed, watch)
+    played = _play(truth, both, seeds, episodes, simulations, seed + 1, watch)
     return [_power_check(truth, score, seeds, episodes, pilots[score], played[score]) for score in SCORES]
 
 
 def _play(
-    truth: Truth, advantage: tuple[float, float], seeds: int, episodes: int, simulations: int, seed: int, watch: Watch
-) -> dict[str, list[Comparison]]:
-    rng = np.random.default_rng(seed)
-    out: dict[str, list[Comparison]] = {score: [] for score in SCORES}
+    truth: str, advantage: tuple[float, float], seeds: int, episodes: int, simulations: int, seed: int, watch: Watch
+) -> dict[str, list[tuple[Comparison, float]]]:
+    """Every comparison with the second arm's score. Settings share no draws, so their errors are independent."""
+    rng = np.random.default_rng([seed, seeds, episodes, zlib.crc32(truth.encode())])
+    out: dict[str, list[tuple[Comparison, float]]] = {score: [] for score in SCORES}
     for i in watch(range(simulations)):
-        arms = simulate(truth, episodes=episodes, seeds=(seeds, seeds), advantage=advantage, rng=rng)
+        arms = simulate(TRUTHS[truth], episodes=episodes, seeds=(seeds, seeds), advantage=advantage, rng=rng)
         benchmark = resample(arms, seed=i, resamples=RESAMPLES, scores=SCORES)
         for cell in benchmark.cells:
-            out[cell.score].append(compare(benchmark, "arm0", "arm1", cell))
+            score = summarise(benchmark, "arm1", cell).mean
+            out[cell.score].append((compare(benchmark, "arm0", "arm1", cell), score))
     return out
 
 
@@ -127,23 +134,23 @@ def _rates(truth: str, seeds: int, episodes: int, played: list[Comparison]) -> R
 
 
 def _power_check(
-    truth: str, score: str, seeds: int, episodes: int, pilots: list[Comparison], played: list[Comparison]
+    truth: str,
+    score: str,
+    seeds: int,
+    episodes: int,
+    pilots: list[tuple[Comparison, float]],
+    played: list[tuple[Comparison, float]],
 ) -> PowerCheck:
-    variances = np.mean([v for v in map(_variances, pilots) if v is not None], axis=0)
+    relative = [(_variances(c), scale) for c, scale in pilots]
+    by_seeds, by_episodes, together = np.mean([np.divide(v, s**2) for v, s in relative if v is not None], axis=0)
     # half of the seeds' variance to each arm: they are alike in all but the advantage
-    pilot = next(c for c in pilots if c.components is not None)
-    assert pilot.components is not None
-    components = replace(
-        pilot.components,
-        seeds=(variances[0] / 2, variances[0] / 2),
-        episodes=float(variances[1]),
-        interaction=float(variances[2]),
+    design = Design(
+        std=(float(np.sqrt(seeds * by_seeds / 2)),) * 2,
+        episodes=float(max(by_episodes - together, 0.0)),
+        interaction=float(seeds * together),
+        effective_episodes=float(np.mean([c.effective_episodes for c, _ in pilots])),
     )
-    design = replace(
-        Design.from_pilot(replace(pilot, components=components)),
-        effective_episodes=float(np.mean([c.effective_episodes for c in pilots])),
-    )
-    difference = float(np.mean([c.difference for c in pilots]))
+    difference = float(np.mean([c.difference / scale for c, scale in pilots]))
     return PowerCheck(
         truth=truth,
         score=score,
@@ -151,7 +158,7 @@ def _power_check(
         episodes=episodes,
         difference=difference,
         stated=power(design, difference=difference, seeds=seeds),
-        found=_share(c.p is not None and c.p < 0.05 for c in played),
+        found=_share(c.p is not None and c.p < 0.05 for c, _ in played),
         simulations=len(played),
     )
 

@@ -76,7 +76,7 @@ class Comparison:
 
     def text(self, *, alpha: float = 0.05) -> str:
         """One sentence with its n."""
-        d = self.cell.decimals
+        d = _decimals(self.difference if self.standard_error is None else self.standard_error)
         seeds = " and ".join(map(str, self.seeds))
         n = (
             f"{seeds} {'paired ' if self.paired_seeds else ''}seeds, {self.episodes} episodes"
@@ -266,6 +266,13 @@ def _effect_size(difference: float, stds: Mapping[str, tuple[float, int]]) -> fl
         return None
     pooled = np.sqrt(sum((n - 1) * std**2 for std, n in stds.values()) / df)
     return float(difference / pooled * (1 - 3 / (4 * df - 1))) if pooled > 0 else None
+
+
+def _decimals(uncertainty: float) -> int:
+    """So many that two digits of the uncertainty show: 0.0012 and 34 alike."""
+    if not np.isfinite(uncertainty) or uncertainty == 0:
+        return 4
+    return int(np.clip(1 - np.floor(np.log10(abs(uncertainty))), 0, 12))
 
 
 def _p(p: float) -> str:

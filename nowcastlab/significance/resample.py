@@ -43,11 +43,6 @@ class Cell:
     def better(self) -> int:
         return BETTER[self.score]
 
-    @property
-    def decimals(self) -> int:
-        """As the benchmark's table prints it."""
-        return 4 if self.score in SKILL else 1
-
     def __str__(self) -> str:
         title = {"bmse": "B-MSE", "bmae": "B-MAE", "bias": "bias"}.get(self.score, self.score.upper())
         rate = "" if self.threshold_mmh is None else f" at {self.threshold_mmh:g} mm/h"

@@ -56,13 +56,14 @@ def test_a_known_difference_is_found_with_the_stated_power() -> None:
 
 
 def test_the_command_prints_and_draws(tmp_path_factory: pytest.TempPathFactory) -> None:
-    picture = tmp_path_factory.mktemp("pictures") / "rates.png"
-    options = ["--simulations", "20", "--seeds", "2,3", "--episodes", "", "--truth", "seeds", "--figure", str(picture)]
+    folder = tmp_path_factory.mktemp("pictures")
+    options = ["--simulations", "20", "--seeds", "2,3", "--episodes", "", "--truth", "seeds", "--figures", str(folder)]
     result = CliRunner().invoke(main_group, ["calibrate", *options], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     for words in ("this test", "plain bootstrap", "three deviations", "inside 3-7%", "stated"):
         assert words in result.output
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    for name in ("calibration.png", "power.png"):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_command_speaks_json_and_the_same_seed_says_the_same() -> None:

@@ -152,6 +152,13 @@ def test_the_better_arm_has_the_lower_error(arm: MakeArm) -> None:
         assert "3 and 3 seeds, 20 episodes that weigh as 20.0" in found.text()
 
 
+@pytest.mark.parametrize(("scale", "shown"), [(1000.0, "-1000: "), (0.001, "-0.001000: ")])
+def test_numbers_show_two_digits_of_their_uncertainty(arm: MakeArm, scale: float, shown: str) -> None:
+    """Deviation 0.1 over 3 seeds an arm: an error of 0.1 sqrt(2 / 3) = 0.08, in B-MSE and in MovingMNIST++'s MSE."""
+    a, b = (np.outer([m - 0.1, m, m + 0.1], scale * np.ones(4)) for m in (1.0, 2.0))
+    assert shown in compare(resampled(arm("a", a), arm("b", b)), "a", "b", MSE).text()
+
+
 def test_no_difference_shown_is_never_called_equal(arm: MakeArm) -> None:
     rng = np.random.default_rng(0)
     benchmark = resampled(*(arm(n, rng.normal(1, 0.5, (3, 20))) for n in "ab"))
