@@ -20,7 +20,7 @@ from data_pipeline.synth.days import Sky, SyntheticPlan
 from nowcastlab.errors import ConfigError, StoreError
 from nowcastlab.store import StoreWriter, open_store
 
-PLAN = SyntheticPlan(start=dt.date(2020, 5, 1), days=6, size=64, seed=1, interval_minutes=12)
+PLAN = SyntheticPlan(start=dt.date(2020, 5, 1), days=8, size=64, seed=1, interval_minutes=12)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def sky() -> Sky:
 
 @pytest.fixture(scope="module")
 def archive(sky: Sky, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six synthetic days with clutter, a sun spike and speckle on the sea; the corners empty, nothing excluded."""
+    """Eight synthetic days with clutter, a sun spike and speckle on the sea; the corners empty, nothing excluded."""
     path = tmp_path_factory.mktemp("denoise") / "archive.zarr"
     with StoreWriter.create(
         path, dates=PLAN.dates, grid=(64, 64), interval_minutes=12, km_per_pixel=8.0, title="synthetic"
