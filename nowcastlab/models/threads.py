@@ -16,12 +16,15 @@ _pool: ThreadPoolExecutor | None = None
 def in_parallel(jobs: Sequence[Callable[[], None]]) -> None:
     """Run all jobs, the first on the calling thread, and return when the last is done."""
     global _pool
-    if len(jobs) > 1 and _pool is None:
+    if len(jobs) == 1:
+        return jobs[0]()
+    if _pool is None:
         _pool = ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="nowcastlab")
-    waiting = [_pool.submit(job) for job in jobs[1:]] if _pool else []
+    waiting = [_pool.submit(job) for job in jobs[1:]]
     jobs[0]()
     for one in waiting:
         one.result()
+    return None
 
 
 def _forget_pool() -> None:

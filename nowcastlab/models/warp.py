@@ -77,34 +77,33 @@ class _WarpAndProject(torch.autograd.Function):
         matrix, column = weight.flatten(1), bias[:, None]
         padded, flow = _padded(field), flow.contiguous()
         out = field.new_empty(batch, matrix.shape[0], height * width)
-        chunks = _chunks(field, flow)
+        chunks = _chunks(padded, flow)
         for images, start, seen in chunks:
             _gather(padded[images], flow[images], seen, start)
             for target, links in zip(out[images, :, start : start + seen.shape[1]], seen.flatten(2), strict=True):
                 torch.addmm(column, matrix, links.t(), out=target)
         # What was seen is kept where it is small: there a second gathering would cost more than the memory.
         kept = chunks[0][2] if len(chunks) == 1 else None
-        ctx.save_for_backward(field, flow, weight, kept)
+        ctx.save_for_backward(padded, flow, weight, kept)
         return out.view(batch, -1, height, width)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        field, flow, weight, kept = ctx.saved_tensors
-        batch, channels, height, width = field.shape
-        grad = grads[0].flatten(2)
-        matrix = weight.flatten(1)
-        padded, grad_padded = _padded(field), field.new_zeros(batch, height + 2, width + 2, channels)
-        grad_flow, grad_matrix = torch.empty_like(flow), torch.zeros_like(matrix)
-        for images, start, seen in _chunks(field, flow) if kept is None else [(slice(None), 0, kept)]:
+        padded, flow, weight, kept = ctx.saved_tensors
+        batch, _, _, height, width = flow.shape
+        grad, matrix = grads[0].flatten(2), weight.flatten(1)
+        grad_padded, grad_flow = torch.zeros_like(padded), torch.empty_like(flow)
+        grad_matrix = torch.zeros_like(matrix)
+        for images, start, seen in _chunks(padded, flow) if kept is None else [(slice(batch), 0, kept)]:
             if kept is None:
                 _gather(padded[images], flow[images], seen, start)
             to_gates = grad[images, :, start : start + seen.shape[1]].transpose(1, 2).reshape(-1, matrix.shape[0])
             grad_matrix.addmm_(to_gates.t(), seen.view(-1, matrix.shape[1]))
             grad_seen = torch.mm(to_gates, matrix).view_as(seen)
             _scatter(padded[images], flow[images], grad_seen, grad_padded[images], grad_flow[images], start)
-        inside = grad_padded[:, 1:-1, 1:-1].reshape(batch, height * width, channels)
-        grad_field = inside.transpose(1, 2).contiguous().view_as(field)
+        inside = grad_padded[:, 1:-1, 1:-1].reshape(batch, height * width, -1)
+        grad_field = inside.transpose(1, 2).contiguous().view(batch, -1, height, width)
         return grad_field, grad_flow, grad_matrix.view_as(weight), grad.sum(dim=(0, 2))
 
 
@@ -117,21 +116,21 @@ def _padded(field: Tensor) -> Tensor:
     return padded
 
 
-def _chunks(field: Tensor, flow: Tensor) -> list[tuple[slice, int, Tensor]]:
+def _chunks(padded: Tensor, flow: Tensor) -> list[tuple[slice, int, Tensor]]:
     """Which images, the first pixel, and room for what these pixels see, (images, pixels, L, C).
 
     As many whole images as fit, or else parts of one. The room is the same for all.
     """
-    batch, channels, height, width = field.shape
-    links, pixels = flow.shape[2], height * width
-    image_bytes = pixels * links * channels * field.element_size()
+    batch, _, links, height, width = flow.shape
+    pixels, channels = height * width, padded.shape[3]
+    image_bytes = pixels * links * channels * padded.element_size()
     if image_bytes > CHUNK_BYTES:
         size = -(-pixels // round(image_bytes / CHUNK_BYTES))
-        room = field.new_empty(1, size, links, channels)
+        room = padded.new_empty(1, size, links, channels)
         starts = range(0, pixels, size)
         return [(slice(b, b + 1), at, room[:, : pixels - at]) for b in range(batch) for at in starts]
     images = min(batch, CHUNK_BYTES // image_bytes)
-    room = field.new_empty(images, pixels, links, channels)
+    room = padded.new_empty(images, pixels, links, channels)
     return [(slice(b, b + images), 0, room[: batch - b]) for b in range(0, batch, images)]
 
 
