@@ -25,7 +25,8 @@ class DynamicFilterNetwork(EncoderForecaster):
         frame, forecast = frames[:, -1:], []
         # Filter by filter: those of all leads at once would be the largest tensor of the model by far.
         for h in self.features(frames, leads):
-            filters = self.head(h).float().softmax(dim=1).flatten(2)
+            # in the frame's precision: under autocast 121 weights of 8 bits would not sum to one
+            filters = self.head(h).to(frames.dtype).softmax(dim=1).flatten(2)
             patches = F.unfold(frame, size, padding=size // 2)
             frame = (filters * patches).sum(dim=1).view(batch, 1, height, width)
             forecast.append(frame)

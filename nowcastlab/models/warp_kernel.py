@@ -45,7 +45,8 @@ def gather(padded: Array, flow: Array, seen: Array, start: int, first: int, last
                 x = np.float64(flow[b, 0, link, i, j]) + j
                 y = np.float64(flow[b, 1, link, i, j]) + i
                 if not (x > -1 and x < width and y > -1 and y < height):
-                    outside = number((x - x) + (y - y))  # zero; but a flow that is not a number is not hidden
+                    # A flow that is not a number is not hidden: a network that diverged should show it.
+                    outside = number(0) if x == x and y == y else number(np.nan)
                     for c in range(channels):
                         seen[b, at, link, c] = outside
                     continue
@@ -94,8 +95,8 @@ def scatter(
                 x = np.float64(flow[b, 0, link, i, j]) + j
                 y = np.float64(flow[b, 1, link, i, j]) + i
                 if not (x > -1 and x < width and y > -1 and y < height):
-                    grad_flow[b, 0, link, i, j] = number((x - x) + (y - y))
-                    grad_flow[b, 1, link, i, j] = number((x - x) + (y - y))
+                    grad_flow[b, 0, link, i, j] = number(0) if x == x else number(np.nan)
+                    grad_flow[b, 1, link, i, j] = number(0) if y == y else number(np.nan)
                     continue
                 left, top = np.uint64(np.int64(np.floor(x)) + 1), np.uint64(np.int64(np.floor(y)) + 1)
                 right, low = left + np.uint64(1), top + np.uint64(1)

@@ -1,0 +1,150 @@
+"""The warp of TrajGRU: what it means, pinned down, for both ways of working it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from nowcastlab.bench.reference import load_reference
+from nowcastlab.models import warp as way
+from nowcastlab.models.warp import warp, warp_and_project
+
+reference = load_reference()
+
+
+@pytest.fixture(params=["kernel", "grid_sample"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The compiled kernel, and what other devices and a Python without numba use."""
+    if request.param == "kernel":
+        assert way.warp_kernel is not None, "numba is a dependency: its kernel should be there"
+    else:
+        monkeypatch.setattr(way, "warp_kernel", None)
+    return request.param
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def constant_flow(u: float, v: float, height: int, width: int, *, links: int = 1) -> Tensor:
+    return torch.tensor([u, v]).view(1, 2, 1, 1, 1).expand(1, 2, links, height, width).contiguous()
+
+
+def test_zero_flow_returns_the_field_unchanged(either_way: str) -> None:
+    field = torch.rand(2, 5, 12, 17, generator=torch.Generator().manual_seed(0))
+    seen = warp(field, torch.zeros(2, 2, 3, 12, 17))
+    expected = field[:, :, None].expand_as(seen)
+    if either_way == "kernel":
+        assert torch.equal(seen, expected)  # to the bit: the sampling is ours
+    else:
+        torch.testing.assert_close(seen, expected, rtol=0, atol=1e-6)  # grid_sample rounds its coordinates
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize(("u", "v"), [(1, 0), (0, 1), (-2, 3), (4, -1)])
+def test_a_whole_pixel_flow_reads_the_pixel_it_points_at(u: int, v: int) -> None:
+    field = torch.zeros(1, 1, 9, 11)
+    field[0, 0, 4, 5] = 1
+    seen = warp(field, constant_flow(u, v, 9, 11))[0, 0, 0]
+    # Pixel (i, j) reads (i + v, j + u), so the bright pixel is seen from (4 - v, 5 - u).
+    expected = torch.zeros(9, 11)
+    expected[4 - v, 5 - u] = 1
+    torch.testing.assert_close(seen, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.usefixtures("either_way")
+def test_half_a_pixel_is_the_mean_of_two() -> None:
+    field = torch.tensor([[0.0, 2.0, 6.0]])[None, None]
+    seen = warp(field, constant_flow(0.5, 0, 1, 3))[0, 0, 0]
+    torch.testing.assert_close(seen, torch.tensor([[1.0, 4.0, 3.0]]))  # the last reads half outside, where all is 0
+
+
+@pytest.mark.usefixtures("either_way")
+def test_it_is_zero_outside() -> None:
+    assert warp(normal(1, 2, 6, 6), constant_flow(100, 0, 6, 6)).abs().max() == 0
+
+
+@pytest.mark.usefixtures("either_way")
+def test_it_is_the_formula_of_the_paper() -> None:
+    field = normal(2, 3, 7, 9, dtype=torch.float64)
+    flow = 2.5 * normal(2, 2, 2, 7, 9, seed=1, dtype=torch.float64)
+    seen = warp(field, flow)
+    for image in range(2):
+        for link in range(2):
+            expected = reference.warp_by_the_formula(field[image], flow[image, 0, link], flow[image, 1, link])
+            torch.testing.assert_close(seen[image, :, link], expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.usefixtures("either_way")
+def test_its_gradients_are_those_of_finite_differences() -> None:
+    field = normal(2, 3, 4, 5, dtype=torch.float64).requires_grad_()
+    flow = (1.5 * normal(2, 2, 2, 4, 5, seed=1, dtype=torch.float64)).requires_grad_()
+    weight = normal(4, 6, 1, 1, seed=2, dtype=torch.float64).requires_grad_()
+    bias = normal(4, seed=3, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(warp_and_project, (field, flow, weight, bias))
+
+
+def outcome(field: Tensor, flow: Tensor, weight: Tensor, bias: Tensor) -> list[Tensor]:
+    leaves = [x.clone().requires_grad_() for x in (field, flow, weight, bias)]
+    projected = warp_and_project(*leaves)
+    return [projected, *torch.autograd.grad((projected * projected.detach().cos()).sum(), leaves)]
+
+
+def example(channels: int = 32, side: int = 24, links: int = 5) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return (
+        normal(3, channels, side, side),
+        2 * normal(3, 2, links, side, side, seed=1),
+        normal(7, links * channels, 1, 1, seed=2) / (links * channels) ** 0.5,
+        normal(7, seed=3),
+    )
+
+
+@pytest.mark.parametrize("chunk_bytes", [20_000, 200_000, 400_000, 1 << 30])
+def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch, chunk_bytes: int) -> None:
+    """One image seen by 5 links is 24 * 24 * 5 * 32 * 4 = 368,640 bytes: parts of one, one, and several at once."""
+    expected = outcome(*example())
+    monkeypatch.setattr(way, "CHUNK_BYTES", chunk_bytes)
+    for ours, theirs in zip(outcome(*example()), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_two_threads_give_the_same_bits_every_time() -> None:
+    first = outcome(*example())
+    for _ in range(5):
+        assert all(torch.equal(a, b) for a, b in zip(outcome(*example()), first, strict=True))
+
+
+def test_the_number_of_threads_changes_rounding_at_most(two_threads: None) -> None:
+    several = outcome(*example())
+    torch.set_num_threads(1)
+    for ours, theirs in zip(several, outcome(*example()), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_a_flow_that_is_not_a_number_is_not_hidden() -> None:
+    """A diverged network must show it, or training would go on with links that see nothing."""
+    flow = torch.zeros(1, 2, 1, 4, 4)
+    flow[0, 0, 0, 1, 2] = float("nan")
+    assert warp(normal(1, 1, 4, 4), flow)[0, 0, 0].isnan().nonzero().tolist() == [[1, 2]]
+
+
+@pytest.mark.usefixtures("either_way")
+def test_coordinates_keep_their_digits_under_autocast() -> None:
+    """bfloat16 has 8 bits: 200.25 would become 200."""
+    field = torch.arange(256.0).expand(1, 1, 2, 256).contiguous()
+    with torch.autocast("cpu", torch.bfloat16):
+        seen = warp(field, constant_flow(0.25, 0, 2, 256))[0, 0, 0, 0]
+    # The product may be bfloat16, of 8 bits again; the place read may not, so differences are rounding of the value.
+    torch.testing.assert_close(seen[:255].float(), torch.arange(255.0) + 0.25, rtol=4e-3, atol=1e-2)
