@@ -1,7 +1,7 @@
 """Benchmarks made up to known truth: what the calibration and the tests of this package run on.
 
-Episodes have the lengths of the official HKO-7 test walk's, drawn with replacement, and rain that differs from one to
-the next by orders of magnitude, so few episodes decide a score, as in nature. An arm's hit rate in an episode is
+Episodes have the lengths of the official HKO-7 test walk's, drawn with replacement, and rain that differs between them
+more than tenfold, so few episodes decide a score, as in nature. An arm's hit rate in an episode is
 
     logit(hits) = episode + lead + arm + seed + arm x episode + seed x episode
 
