@@ -8,6 +8,7 @@ command = VerbGroup(
     name="bench",
     verbs={
         "data": "nowcastlab.bench.data",
+        "models": "nowcastlab.bench.models",
         "rover": "nowcastlab.bench.rover",
         "digits": "nowcastlab.bench.digits",
         "scores": "nowcastlab.bench.scores",

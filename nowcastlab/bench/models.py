@@ -1,0 +1,282 @@
+"""`nowcastlab bench models`: what a training step of a recurrent network costs here, beside a plain one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nowcastlab.models.encoder_forecaster import EncoderForecaster
+
+PAPER_UPDATES = {"mnist": 200_000, "hko7": 100_000}  # of batches of 4, as the `paper` scale trains
+PAPER_BATCH = 4
+SMALL_WIDTHS, SMALL_SIDE = (8, 16, 32), 32  # of demo and laptop scale
+PRODUCT_SIDE, PRODUCTS = 1536, 3  # the matrix product whose rate is this machine's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One network on one batch. A width makes every layer that wide, on a small grid."""
+
+    name: str
+    dataset: str = "mnist"
+    batch: int = 1
+    width: int = 0
+    checkpointing: bool = False
+
+    @property
+    def title(self) -> str:
+        size = f", {self.width} channels, {SMALL_SIDE}x{SMALL_SIDE}" if self.width else ""
+        return f"{self.name}, batch {self.batch}{size}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """One line of the table. Shares and ratios are medians over rounds in which all contenders ran in turn."""
+
+    case: Case
+    step_ms: float
+    frames_per_second: float
+    step_gflops: float
+    share_of_product_rate: float
+    ratio_to_reference: float | None
+    paper_hours: float | None
+
+
+@click.command()
+@click.option("--model", "models", multiple=True, default=("traj-l13", "conv-k5-d1"), show_default=True)
+@click.option("--dataset", type=click.Choice(["mnist", "hko7"]), default="mnist", show_default=True)
+@click.option("--batch", "batches", multiple=True, type=click.IntRange(1, 64), default=(1, 4), show_default=True)
+@click.option("--small/--no-small", default=True, show_default=True, help="TrajGRU-L13 at demo and laptop widths, too.")
+@click.option("--reference/--no-reference", default=True, show_default=True, help="Run the plain networks beside.")
+@click.option("--memory", is_flag=True, help="Peak memory of a step, each in a process of its own, instead of time.")
+@click.option("--checkpointing", is_flag=True, help="With --memory: ours with activation checkpointing.")
+@click.option("--threads", type=click.IntRange(1, 512), default=1, show_default=True)
+@click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+def command(
+    models: tuple[str, ...],
+    dataset: str,
+    batches: tuple[int, ...],
+    small: bool,
+    reference: bool,
+    memory: bool,
+    checkpointing: bool,
+    threads: int,
+    rounds: int,
+    as_json: bool,
+) -> None:
+    """Measure a training step of the recurrent networks.
+
+    Beside each runs the same network written plainly (a loop over links, gate by gate, step by step; it lives with the
+    tests) and a plain matrix product, in turn, in one process. A step is forward, loss, backward and Adam, at the
+    paper's size unless --small says otherwise.
+
+    Counted as FLOPs are the convolutions and matrix products of forward and backward, two operations a multiply-add;
+    not sampling, gates or activations. "of products" is their rate in a step over the rate of a 1536 x 1536 product.
+    Hours are those of a trial at the paper's scale on this machine, training alone, for the paper's batch.
+
+    A full run takes some minutes; the paper's HKO-7 networks take half a minute a step on one core.
+
+    \b
+    Examples:
+      nowcastlab bench models
+      nowcastlab bench models --model traj-l13 --batch 1 --no-small --rounds 5
+      nowcastlab bench models --memory
+      nowcastlab bench models --dataset hko7 --model trajgru --batch 1 --memory --checkpointing --no-reference
+    """
+    import torch
+
+    if dataset != "mnist":
+        small = False
+        if models == ("traj-l13", "conv-k5-d1"):
+            models = ("trajgru", "convgru")
+    cases = [Case(name=name, dataset=dataset, batch=batch) for name in models for batch in batches]
+    if small:
+        cases += [Case(name="traj-l13", batch=batch, width=width) for width in SMALL_WIDTHS for batch in batches]
+    if memory:
+        report_memory(cases, threads=threads, checkpointing=checkpointing, with_reference=reference, as_json=as_json)
+        return
+    rows = []
+    if not as_json:
+        beside = " against the plain reference" if reference else ""
+        click.echo(f"A training step{beside}: {threads} thread(s), torch {torch.__version__}, {rounds} rounds")
+        click.echo(f"{'':38}{'ms/step':>10}{'frames/s':>10}{'GFLOP':>8}{'of products':>13}{'x plain':>9}{'hours':>8}")
+    with thread_count(threads):
+        for case in cases:
+            cost = measure(case, rounds=rounds, with_reference=reference)
+            rows.append(cost)
+            if not as_json:
+                click.echo(as_line(cost))
+    if as_json:
+        click.echo(
+            json.dumps({"threads": threads, "rounds": rounds, "models": [asdict(row) for row in rows]}, indent=2)
+        )
+
+
+def as_line(cost: Cost) -> str:
+    ratio = "" if cost.ratio_to_reference is None else f"{cost.ratio_to_reference:.2f}"
+    hours = "" if cost.paper_hours is None else f"{cost.paper_hours:,.0f}"
+    return (
+        f"{cost.case.title:38}{cost.step_ms:10,.0f}{cost.frames_per_second:10.1f}{cost.step_gflops:8.1f}"
+        f"{cost.share_of_product_rate:12.0%} {ratio:>9}{hours:>8}"
+    )
+
+
+def measure(case: Case, *, rounds: int, with_reference: bool) -> Cost:
+    import statistics
+
+    import torch
+
+    from nowcastlab.bench.reference import load_reference
+    from nowcastlab.bench.timing import interleave
+    from nowcastlab.models.flops import count_flops
+
+    model, frames, leads = prepare(case)
+    left, right = torch.randn(2, PRODUCT_SIDE, PRODUCT_SIDE, generator=torch.Generator().manual_seed(0))
+    contenders: dict[str, Callable[[], object]] = {
+        "ours": training_step(model, lambda: model(frames, leads)),
+        "products": lambda: [left @ right for _ in range(PRODUCTS)],
+    }
+    if with_reference:
+        forecast = load_reference().forecast
+        contenders["reference"] = training_step(model, lambda: forecast(model, frames, leads))
+    timings = interleave(contenders, rounds=rounds)
+    batch, steps, height, width = frames.shape
+    flops = count_flops(model, frames=steps, leads=leads, height=height, width=width, batch=batch, backward=True)
+    product_flops = PRODUCTS * 2 * PRODUCT_SIDE**3
+    # CPU seconds: on a machine that others use too, waiting for a core says nothing about the code.
+    ours, products = timings["ours"], timings["products"]
+    shares = [
+        (flops / mine) / (product_flops / theirs) for mine, theirs in zip(ours.cpu_s, products.cpu_s, strict=True)
+    ]
+    paper_scale = case.batch == PAPER_BATCH and not case.width
+    return Cost(
+        case=case,
+        step_ms=1e3 * ours.median_s,
+        frames_per_second=batch * (steps + leads) / ours.median_s,
+        step_gflops=flops / 1e9,
+        share_of_product_rate=statistics.median(shares),
+        ratio_to_reference=ours.ratio_to(timings["reference"], cpu=True) if with_reference else None,
+        paper_hours=ours.median_s * PAPER_UPDATES[case.dataset] / 3600 if paper_scale else None,
+    )
+
+
+def prepare(case: Case) -> tuple[EncoderForecaster, Any, int]:
+    """The network, as it is some way into training (links that look around), a batch, and how far to forecast."""
+    import torch
+
+    from nowcastlab.errors import ConfigError
+    from nowcastlab.models import build
+    from nowcastlab.models.encoder_forecaster import EncoderForecaster
+    from nowcastlab.models.zoo import SETTINGS
+
+    overrides: dict[str, Any] = {"filters": (case.width,) * 3, "stem_filters": 8} if case.width else {}
+    model = build(case.name, case.dataset, checkpointing=case.checkpointing, **overrides)
+    if not isinstance(model, EncoderForecaster):
+        raise ConfigError(f"{case.name} is not a recurrent network, which this compares. Try traj-l13 or conv-k5-d1.")
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith(".flow.weight"):  # zero at first, and links that do not move would be read too fast
+                parameter.copy_(0.02 * torch.randn(parameter.shape, generator=generator))
+    setting = SETTINGS[case.dataset]
+    grid = (SMALL_SIDE, SMALL_SIDE) if case.width else (setting.height, setting.width)
+    return model, torch.rand(case.batch, setting.in_frames, *grid, generator=generator), setting.leads
+
+
+def training_step(model: EncoderForecaster, forecast: Callable[[], Any]) -> Callable[[], None]:
+    """Forward, loss, backward, Adam. The learning rate is too small to change what is being measured."""
+    import torch
+
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-8)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        (forecast() - 0.5).square().mean().backward()
+        optimiser.step()
+
+    return step
+
+
+@contextmanager
+def thread_count(threads: int) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# --- memory: the peak of a process is for ever, so each contender has a process of its own
+
+
+def report_memory(cases: list[Case], *, threads: int, checkpointing: bool, with_reference: bool, as_json: bool) -> None:
+    rows: list[dict[str, Any]] = []
+    if not as_json:
+        click.echo(f"Peak memory of a process that takes one training step; {threads} thread(s)")
+        click.echo(f"{'':38}{'ours':>10}{'plain':>10}")
+    for case in cases:
+        mine = Case(**{**asdict(case), "checkpointing": checkpointing})
+        row = {"case": asdict(mine), "ours_gib": peak_gib(mine, threads=threads, reference=False)}
+        if with_reference:
+            row["reference_gib"] = peak_gib(case, threads=threads, reference=True)
+        rows.append(row)
+        if not as_json:
+            plain = f"{row['reference_gib']:.2f} GiB" if with_reference else ""
+            ours = f"{row['ours_gib']:.2f} GiB"
+            click.echo(f"{case.title:38}{ours:>10}{plain:>10}")
+    if as_json:
+        click.echo(json.dumps({"threads": threads, "models": rows}, indent=2))
+
+
+def peak_gib(case: Case, *, threads: int, reference: bool) -> float:
+    from nowcastlab.errors import NowcastlabError
+
+    job = json.dumps({"case": asdict(case), "threads": threads, "reference": reference})
+    done = subprocess.run(
+        [sys.executable, "-m", "nowcastlab.bench.models", job],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+    )
+    if done.returncode != 0:
+        raise NowcastlabError(f"The step of {case.title} failed in its own process:\n{done.stderr.strip()[-2000:]}")
+    return float(done.stdout)
+
+
+def take_one_step(job: str) -> float:
+    """What the process of `peak_gib` does: its peak resident memory in GiB after one training step."""
+    import resource
+
+    import torch
+
+    from nowcastlab.bench.reference import load_reference
+
+    request = json.loads(job)
+    torch.set_num_threads(request["threads"])
+    model, frames, leads = prepare(Case(**request["case"]))
+    if request["reference"]:
+        forecast = load_reference().forecast
+        training_step(model, lambda: forecast(model, frames, leads))()
+    else:
+        training_step(model, lambda: model(frames, leads))()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**30 if sys.platform == "darwin" else 2**20)  # bytes there, kibibytes elsewhere
+
+
+if __name__ == "__main__":
+    print(take_one_step(sys.argv[1]))
