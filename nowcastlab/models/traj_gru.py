@@ -38,8 +38,8 @@ class TrajGRUCell(Cell):
         """The flow net: where each link of each pixel looks, (batch, 2, L, H, W), linear and unbounded."""
         hidden = self.state_to_flow(h)
         if from_input is not None:
-            hidden = hidden + from_input
-        return self.flow(F.leaky_relu(hidden, SLOPE)).unflatten(1, (2, self.links))
+            hidden = hidden.add_(from_input)  # in place, like the leaky ReLU: neither needs what was there before
+        return self.flow(F.leaky_relu_(hidden, SLOPE)).unflatten(1, (2, self.links))
 
     def forward(self, reading: Reading, state: State) -> State:
         (h,) = state

@@ -9,7 +9,8 @@ which is the formula of Shi et al. 2017. Zero flow gives the field back unchange
 
 TrajGRU never needs the warped fields themselves, only their product with the weights of the links. On a CPU the two are
 one operation, a few thousand pixels at a time: gather what the links see (compiled, see `warp_kernel`), multiply. What
-was seen is 13 times the state and is not kept; the backward pass gathers again, which costs less than 5% of a step.
+was seen is 13 times the state and is not kept; the backward pass gathers again, which costs less than 5% of a step
+(measured at 64 channels on 64 x 64, one core). Where all of it fits in one chunk it is kept.
 Other devices, and a CPU without numba, sample with `grid_sample` and keep everything.
 """
 

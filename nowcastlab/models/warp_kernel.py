@@ -5,7 +5,8 @@ flow    (B, 2, L, H, W)       U, V in pixels
 seen    (B, pixels, L, C)     what each link of each pixel reads, for the pixels from `start` on, row by row
 
 A bilinear read touches 4 runs of C contiguous numbers, which compile to vector instructions; `grid_sample` goes channel
-by channel. Measured on one core, L = 13, forward and backward: 5 to 9 times faster than `grid_sample`.
+by channel. Measured on one core with 13 links, forward and backward: 3 times faster than `grid_sample` at 8 channels,
+9 times at 64.
 
 The loops run without the interpreter lock and own no threads: the caller splits the work. Coordinates are double
 precision, weights and sums the field's.
