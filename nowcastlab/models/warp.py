@@ -49,7 +49,9 @@ def warp_and_project(field: Tensor, flow: Tensor, weight: Tensor, bias: Tensor |
     """
     # Coordinates need their digits: under autocast a flow net's output has 8 bits.
     flow = flow.to(torch.promote_types(flow.dtype, torch.float32))
-    if warp_kernel is None or field.device.type != "cpu" or field.dtype not in (torch.float32, torch.float64):
+    # On the meta device, where networks are counted, grid_sample takes 30 ms and ours none.
+    ours = field.device.type in ("cpu", "meta") and field.dtype in (torch.float32, torch.float64)
+    if warp_kernel is None or not ours:
         return project_by_grid_sample(field, flow, weight, bias)
     if bias is None:
         bias = weight.new_zeros(weight.shape[0])
@@ -100,7 +102,8 @@ class _WarpAndProject(torch.autograd.Function):
             if kept is None:
                 _gather(padded[images], flow[images], seen, start)
             to_gates = grad[images, :, start : start + seen.shape[1]].transpose(1, 2).reshape(-1, matrix.shape[0])
-            grad_matrix.addmm_(to_gates.t(), seen.view(-1, matrix.shape[1]))
+            # not addmm_, which torch's FLOP counter does not know
+            torch.addmm(grad_matrix, to_gates.t(), seen.view(-1, matrix.shape[1]), out=grad_matrix)
             grad_seen = torch.mm(to_gates, matrix).view_as(seen)
             _scatter(padded[images], flow[images], grad_seen, grad_padded[images], grad_flow[images], start)
         inside = grad_padded[:, 1:-1, 1:-1].reshape(batch, height * width, -1)
@@ -136,6 +139,8 @@ def _chunks(padded: Tensor, flow: Tensor) -> list[tuple[slice, int, Tensor]]:
 
 
 def _gather(padded: Tensor, flow: Tensor, seen: Tensor, start: int) -> None:
+    if padded.is_meta:
+        return
     arrays = padded.numpy(), flow.numpy(), seen.numpy()
     parts = _parts(seen.shape[1], at_least=256)
     in_parallel([partial(warp_kernel.gather, *arrays, start, first, last) for first, last in parts])
@@ -144,6 +149,8 @@ def _gather(padded: Tensor, flow: Tensor, seen: Tensor, start: int) -> None:
 def _scatter(
     padded: Tensor, flow: Tensor, grad_seen: Tensor, grad_padded: Tensor, grad_flow: Tensor, start: int
 ) -> None:
+    if padded.is_meta:
+        return
     arrays = padded.numpy(), flow.numpy(), grad_seen.numpy(), grad_padded.numpy()
     parts = _parts(padded.shape[3], at_least=16)
     # Every part has its own room for the flow's gradient, and they are added in order: the same bits every time.

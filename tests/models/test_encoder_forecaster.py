@@ -194,3 +194,11 @@ def test_flops_of_links_are_those_of_the_convolution_they_stand_for() -> None:
     flow_net = 2 * 16 * (4 * per_step + 2 * read)  # 1 + 3 steps from a state that is not zero, 2 frames read
     difference = count_flops(EncoderForecaster(traj), **size) - count_flops(EncoderForecaster(conv), **size)
     assert difference == flow_net
+
+
+def test_a_backward_pass_costs_twice_the_forward_but_for_the_frames() -> None:
+    """Every product has two in its gradient, one for each factor; the stem's input is data and needs none."""
+    size = {"frames": 3, "leads": 2, "height": 30, "width": 30}
+    model = EncoderForecaster(SMALL)
+    stem = 2 * 4 * 3 * 7 * 7 * 6 * 6 * 3  # 4 -> 3 channels by 7 x 7 onto 6 x 6, for 3 frames
+    assert count_flops(model, **size, backward=True) == 3 * count_flops(model, **size) - stem
