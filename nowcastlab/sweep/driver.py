@@ -17,7 +17,6 @@ from ray import tune
 from ray.tune import Callback
 
 from nowcastlab import engine
-from nowcastlab.errors import NowcastlabError
 from nowcastlab.sweep.clerk import Clerk
 from nowcastlab.sweep.design import Sweep, Trial
 from nowcastlab.sweep.folder import SweepFolder
@@ -168,14 +167,3 @@ def code_version() -> str:
     except (OSError, subprocess.CalledProcessError):
         return __version__
     return commit.stdout.strip() + ("+changed" if changed.stdout.strip() else "")
-
-
-def check_space(folder: SweepFolder, needed_bytes: int) -> None:
-    from nowcastlab.sweep.folder import free_bytes
-
-    free = free_bytes(folder.path)
-    if free < needed_bytes:
-        raise NowcastlabError(
-            f"{folder.path} has {free / 1e9:.1f} GB free, the sweep's checkpoints need about {needed_bytes / 1e9:.1f}. "
-            "Make room, or choose another folder with --folder."
-        )

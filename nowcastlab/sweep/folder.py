@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,11 +86,3 @@ def _different(before: dict[str, Any], after: dict[str, Any], prefix: str = "") 
         elif old != new and name not in ("identity", "store"):
             names.append(f"{prefix}{name} was {old}, now {new}")
     return sorted(names)
-
-
-def free_bytes(path: Path) -> int:
-    """Space left where a path is or will be."""
-    while not path.exists():
-        path = path.parent
-    status = os.statvfs(path)
-    return status.f_bavail * status.f_frsize
