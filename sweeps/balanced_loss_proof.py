@@ -59,7 +59,7 @@ def main(folder: Path) -> None:
     run(nowcastlab("evaluate", "last-frame", "--store", store, "--out", last))
     run(nowcastlab("evaluate", balanced), nowcastlab("evaluate", plain))
     run(nowcastlab("evaluate", balanced, "--setting", "online"))
-    click.echo(f"\nTraining took {minutes:.1f} minutes here.\n")
+    click.echo(f"\nTraining took {minutes:.1f} minutes, this time.\n")
     sys.exit(0 if judge(folder, last=last, balanced=balanced, plain=plain) else 1)
 
 

@@ -130,7 +130,7 @@ class Evaluation:
             batch_size=self.batch_size,
             device=self.device,
         )
-        with _one_thread(self.device):
+        with _threads(1 if self.device.type == "cpu" else 0):  # as workers have, for the same last bits
             if self.workers > 1 and self.device.type == "cpu":
                 engine.connect(cpus=self.workers)
                 scores = sharded_scores(replace(run, store=_from_anywhere(self.store)))
@@ -162,7 +162,8 @@ class Evaluation:
             if row in rows:  # on disk: a run that is stopped and goes on does not make it again
                 np.save(folder / f"forecast-{row}.npy", forecast.cpu().numpy(), allow_pickle=False)
 
-        with progress(total=len(self.sequences), label="evaluate online", unit="window") as bar:
+        bar = progress(total=len(self.sequences), label="evaluate online", unit="window")
+        with bar, _threads(config.threads):  # those it was trained with
             scores = evaluate_online(
                 self.subject.model,
                 self.store,
@@ -196,11 +197,10 @@ def _from_anywhere(store: Store) -> Store:
 
 
 @contextmanager
-def _one_thread(device: torch.device) -> Iterator[None]:
-    """On the CPU the number of threads decides last bits, and workers have one each."""
+def _threads(count: int) -> Iterator[None]:
+    """So many threads of torch for a while; 0 leaves them as they are."""
     before = torch.get_num_threads()
-    if device.type == "cpu":
-        torch.set_num_threads(1)
+    torch.set_num_threads(count or before)
     try:
         yield
     finally:

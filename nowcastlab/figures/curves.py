@@ -115,7 +115,7 @@ def training_curve(history: Sequence[Mapping[str, Any]], *, title: str = "") -> 
         )
         axes.set_title(name, fontsize=9, color=INK)
         axes.set_xlabel("update", fontsize=8)
-        axes.tick_params(labelsize=8)
+        axes.tick_params(labelsize=8, which="both")
         axes.grid(True, which="both", linewidth=0.4, color="#d8dce0")
         axes.spines[["top", "right"]].set_visible(False)
         if values and min(values) > 0 and max(values) > 5 * min(values):
