@@ -6,10 +6,20 @@ Three claims of Shi et al. 2017, at a size anyone can check, on synthetic days n
     2. at 30 mm/h it has a higher CSI than the same network trained with the plain loss
     3. fine-tuned online it is not worse, by B-MSE + B-MAE, than left as it was
 
-Held fixed: data (30 days of 60x60 pixels, the last five for testing), network, seed, number of updates. One seed says
-nothing about the size of a difference: that is what sweeps with several are for. The two networks are trained side by
-side, one core each. Every step is a command anyone can type, printed before it runs; run again, what is done is not
-done again.
+Held fixed: data (30 days of 60x60 pixels, the last five for testing), network, seed, number of updates. The two networks
+are trained side by side, one core each. Every step is a command anyone can type, printed before it runs; run again, what
+is done is not done again. Measured on two cores: 7.5 minutes of training, 9 in all.
+
+What one seed shows, and what it does not. The settings were picked after looking at test scores, on earlier synthetic
+data, among five networks of which two were worse online. On these data, by B-MSE + B-MAE (the last frame: 471.5):
+
+    seed     offline   online
+    1        376.8     375.3     the one run here
+    2        385.9     387.0
+    3        383.9     388.4
+
+So claim 1 held for each seed. Claim 2 was tried with seed 1 alone. Claim 3 held for one seed of three: here online is a
+tie at best, and the paper's gain is not shown. These days are of one climate, with little to adapt to.
 
     python sweeps/balanced_loss_proof.py            or: make proof
 """
@@ -25,7 +35,7 @@ from pathlib import Path
 import click
 
 SYNTH = ["--days", "30", "--size", "60", "--seed", "1"]
-# The demo scale's network, with more updates and a rate that falls: six minutes of one core, where the demo takes one.
+# The demo scale's network, with more updates and a rate that falls.
 SETTINGS = {
     "threads": 1,
     "batch_size": 4,
@@ -116,7 +126,7 @@ def judge(folder: Path, *, last: Path, balanced: Path, plain: Path) -> bool:
         "online not worse than offline": total["balanced, online"] <= total["balanced loss"],
     }
     for claim, holds in claims.items():
-        click.echo(f"{'holds' if holds else 'FAILS'}   {claim}")
+        click.echo(f"{'holds' if holds else 'FAILS'}   {claim}, for seed 1")
     return all(claims.values())
 
 
