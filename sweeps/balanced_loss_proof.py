@@ -6,9 +6,9 @@ Three claims of Shi et al. 2017, at a size anyone can check, on synthetic days n
     2. at 30 mm/h it has a higher CSI than the same network trained with the plain loss
     3. fine-tuned online it is not worse, by B-MSE + B-MAE, than left as it was
 
-Held fixed: data (30 days of 60x60 pixels, the last five for testing), network, seed, number of updates. The two networks
-are trained side by side, one core each. Every step is a command anyone can type, printed before it runs; run again, what
-is done is not done again. Measured on two cores: 7.5 minutes of training, 9 in all.
+Held fixed: data (30 days of 60x60 pixels, the last five for testing), network, seed, number of updates. The two
+networks are trained side by side, one core each. Every step is a command anyone can type, printed before it runs; run
+again, what is done is not done again. Measured on two cores: 7.5 minutes of training, 9 in all.
 
 What one seed shows, and what it does not. The settings were picked after looking at test scores, on earlier synthetic
 data, among five networks of which two were worse online. On these data, by B-MSE + B-MAE (the last frame: 471.5):
