@@ -6,13 +6,14 @@ back to whoever makes tables.
 
 from nowcastlab.tracking.backend import connect, tracking_uri
 from nowcastlab.tracking.mirror import Mirror, TrialRecord
-from nowcastlab.tracking.reading import TrackedTrial, read_scores, read_trials, sweep_names
+from nowcastlab.tracking.reading import TrackedTrial, read_examples, read_scores, read_trials, sweep_names
 
 __all__ = [
     "Mirror",
     "TrackedTrial",
     "TrialRecord",
     "connect",
+    "read_examples",
     "read_scores",
     "read_trials",
     "sweep_names",

@@ -11,10 +11,12 @@ from mlflow.entities import Run
 from mlflow.exceptions import MlflowException
 
 from nowcastlab.errors import TrackingError
+from nowcastlab.protocol.examples import Examples, load_examples
 from nowcastlab.skill import SequenceScores, load_scores
 from nowcastlab.tracking.mirror import TAG
 
 PAGE = 500
+EXAMPLES = "examples.npz"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,14 @@ def read_scores(client: MlflowClient, trial: TrackedTrial, setting: str) -> Sequ
                 f"Run {trial.run_id} ({trial.arm}, seed {trial.seed}) has no {setting} scores: {error}"
             ) from None
         return load_scores(Path(path))
+
+
+def read_examples(client: MlflowClient, trial: TrackedTrial) -> Examples | None:
+    """The forecasts a trial kept to be looked at; None if it kept none."""
+    if all(file.path != EXAMPLES for file in client.list_artifacts(trial.run_id)):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        return load_examples(client.download_artifacts(trial.run_id, EXAMPLES, folder))
 
 
 def _trial(run: Run) -> TrackedTrial:

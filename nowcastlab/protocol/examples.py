@@ -1,0 +1,95 @@
+"""A few forecasts of a trial, kept to be looked at: what was seen, what came, what was forecast.
+
+    examples = load_examples("examples.npz")
+    examples.forecast[0]                        # (lead, y, x) of the first example
+
+They are bytes, so some hundred kilobytes a trial. All arms of a sweep keep the same windows, so that their forecasts
+can stand beside each other.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcastlab.errors import ConfigError, StoreError
+from nowcastlab.store.writer import write_atomically
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Examples:
+    """n examples of i frames in and l leads, on a grid of h x w pixels.
+
+    labels        what each is: the time of its last input, as `2015-05-22 04:30`, or the number of a test sequence
+    lead_minutes  of the leads; for moving digits, which have no minutes, their numbers from 1
+    links         where a TrajGRU looks: the flows of its second encoder layer at the last input step, (dx, dy) in cells
+                  of that layer's own grid; None for what has no links
+    links_stride  pixels a cell of that grid
+    excluded      what is not scored of a radar frame; None for moving digits
+    """
+
+    labels: tuple[str, ...]
+    lead_minutes: tuple[int, ...]
+    inputs: NDArray[np.uint8]  # (n, i, h, w)
+    truth: NDArray[np.uint8]  # (n, l, h, w)
+    forecast: NDArray[np.uint8]  # (n, l, h, w)
+    links: NDArray[np.float32] | None = None  # (n, L, 2, h', w')
+    links_stride: int = 1
+    excluded: NDArray[np.bool_] | None = None  # (h, w)
+
+    def __post_init__(self) -> None:
+        n, leads, grid = len(self.labels), len(self.lead_minutes), self.inputs.shape[2:]
+        if self.inputs.ndim != 4 or len(self.inputs) != n:
+            raise ConfigError(f"`inputs` are {self.inputs.shape}; {n} labels want ({n}, frames, height, width).")
+        for name in ("truth", "forecast"):
+            if getattr(self, name).shape != (n, leads, *grid):
+                raise ConfigError(f"`{name}` is {getattr(self, name).shape}; it must be {(n, leads, *grid)}.")
+        if self.links is not None and (self.links.ndim != 5 or self.links.shape[0] != n or self.links.shape[2] != 2):
+            raise ConfigError(f"`links` are {self.links.shape}; they must be ({n}, links, 2, height, width).")
+        if self.excluded is not None and self.excluded.shape != grid:
+            raise ConfigError(f"`excluded` is {self.excluded.shape}; frames are {grid}.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def save_examples(path: str | os.PathLike[str], examples: Examples) -> None:
+    """Written whole or not at all."""
+    arrays: dict[str, Any] = {
+        "labels": np.array(examples.labels, np.str_),
+        "lead_minutes": np.array(examples.lead_minutes, np.int64),
+        "inputs": examples.inputs,
+        "truth": examples.truth,
+        "forecast": examples.forecast,
+        "links_stride": np.array(examples.links_stride, np.int64),
+    }
+    arrays |= {name: getattr(examples, name) for name in ("links", "excluded") if getattr(examples, name) is not None}
+    content = io.BytesIO()
+    np.savez_compressed(content, allow_pickle=False, **arrays)
+    write_atomically(Path(path), content.getvalue())
+
+
+def load_examples(path: str | os.PathLike[str]) -> Examples:
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
+            return Examples(
+                labels=tuple(str(label) for label in content["labels"]),
+                lead_minutes=tuple(int(minutes) for minutes in content["lead_minutes"]),
+                inputs=content["inputs"],
+                truth=content["truth"],
+                forecast=content["forecast"],
+                links=content.get("links"),
+                links_stride=int(content["links_stride"]),
+                excluded=content.get("excluded"),
+            )
+    # what numpy, zipfile and zlib raise on bytes that are not what they should be
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        raise StoreError(f"{path} is not a file of example forecasts: {error}") from error
