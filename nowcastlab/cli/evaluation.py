@@ -15,13 +15,22 @@ import numpy as np
 import torch
 
 from nowcastlab import __version__, engine
-from nowcastlab.cli.evaluate_pictures import chosen, draw
+from nowcastlab.cli.evaluate_pictures import draw
 from nowcastlab.cli.forecasters import Subject
 from nowcastlab.cli.sharded import sharded_scores
 from nowcastlab.config import RadarData
 from nowcastlab.errors import StoreError
 from nowcastlab.progress import progress
-from nowcastlab.protocol import HKO7, PRESETS, Benchmark, OfflineRun, Sequences, evaluate_online, forecast_from
+from nowcastlab.protocol import (
+    HKO7,
+    PRESETS,
+    Benchmark,
+    OfflineRun,
+    Sequences,
+    evaluate_online,
+    forecast_from,
+    rainy_windows,
+)
 from nowcastlab.protocol.evaluate import scorer_for
 from nowcastlab.skill import SequenceScores, load_scores, save_scores
 from nowcastlab.store import Store, open_store
@@ -110,7 +119,7 @@ class Evaluation:
         self.folder.mkdir(parents=True, exist_ok=True)
         if again:
             shutil.rmtree(self._online_folder, ignore_errors=True)
-        rows = chosen(self.store, self.sequences, self.benchmark, pictures)
+        rows = rainy_windows(self.store, self.sequences, self.benchmark, pictures)
         scores, forecasts = (self._online if self.setting == "online" else self._offline)(rows)
         for old in self.files():
             old.unlink()

@@ -166,6 +166,25 @@ class EncoderForecaster(Forecaster):
             sequence, _ = unroll(cell, resample, sequence, states.pop(), checkpointing=self.checkpointing)
         return sequence
 
+    @torch.inference_mode()
+    def links(self, frames: Tensor) -> Tensor | None:
+        """The flows of a TrajGRU's second encoder layer at the last input step, in cells of that layer's grid.
+
+        The second layer, or the only one: fine enough to be seen, and its cells already know of motion. A single frame
+        has no state for links to look at.
+        """
+        sequence = [with_coordinates(frame) for frame in frames.unbind(1)]
+        shown = min(1, len(self.encoder) - 1)
+        for layer, (resample, cell) in enumerate(zip([self.stem, *self.downs], self.encoder, strict=True)):
+            if not isinstance(cell, TrajGRUCell) or len(sequence) < 2:
+                return None
+            if layer == shown:
+                _, (h,) = unroll(cell, resample, sequence[:-1], None)
+                _, to_flow = cell.read(F.leaky_relu(resample(sequence[-1]), SLOPE))
+                return cell.flows(to_flow, h).transpose(1, 2)
+            sequence, _ = unroll(cell, resample, sequence, None)
+        return None
+
     def check_grid(self, height: int, width: int) -> None:
         spec = self.spec
         ways = list(zip([spec.stem, *spec.downs], [*spec.ups, spec.head][::-1], strict=True))

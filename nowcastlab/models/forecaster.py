@@ -19,6 +19,10 @@ class Forecaster(nn.Module):
     def check_grid(self, height: int, width: int) -> None:
         """Raise a ConfigError, with the numbers in it, if the model cannot work on such a grid."""
 
+    def links(self, frames: Tensor) -> Tensor | None:
+        """Where it has learnt to look, (batch, links, 2, h, w): dx, dy in cells. None for what has no links."""
+        return None
+
     @torch.inference_mode()
     def predict(self, frames: Tensor, valid: Tensor | None = None, *, leads: int) -> Tensor:
         """The forecast as the benchmark scores it. Networks may leave [0, 1] and are clipped back.

@@ -9,7 +9,14 @@ from nowcastlab.protocol.benchmark import HKO7, Benchmark, Sequences
 from nowcastlab.protocol.digits import digits_test, evaluate_digits
 from nowcastlab.protocol.environment import Environment, Observation, Past
 from nowcastlab.protocol.evaluate import evaluate_offline, evaluate_online, offline_run
-from nowcastlab.protocol.examples import Examples, load_examples, save_examples
+from nowcastlab.protocol.examples import (
+    Examples,
+    digit_examples,
+    load_examples,
+    radar_examples,
+    rainy_windows,
+    save_examples,
+)
 from nowcastlab.protocol.offline import OfflineRun, forecast_from
 from nowcastlab.protocol.online import PRESETS, FineTuner, FineTuning, run_online
 
@@ -25,6 +32,7 @@ __all__ = [
     "OfflineRun",
     "Past",
     "Sequences",
+    "digit_examples",
     "digits_test",
     "evaluate_digits",
     "evaluate_offline",
@@ -32,6 +40,8 @@ __all__ = [
     "forecast_from",
     "load_examples",
     "offline_run",
+    "radar_examples",
+    "rainy_windows",
     "run_online",
     "save_examples",
 ]

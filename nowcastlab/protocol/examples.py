@@ -9,6 +9,7 @@ can stand beside each other.
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import os
 import zipfile
@@ -18,10 +19,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from nowcastlab.errors import ConfigError, StoreError
+from nowcastlab.models import Forecaster
+from nowcastlab.moving_digits import TestSet
+from nowcastlab.protocol.benchmark import HKO7, Benchmark, Sequences
+from nowcastlab.protocol.offline import forecast_from
+from nowcastlab.store import Store
 from nowcastlab.store.writer import write_atomically
+from nowcastlab.units import level_from_mmh
+
+KEPT = 3  # examples a trial
+LOOKED_AT = 40  # windows, spread over the run: enough to find rain, few enough to read at once
+RAIN_MMH = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,6 +71,92 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+
+# --- making them
+
+
+def rainy_windows(store: Store, sequences: Sequences, benchmark: Benchmark, count: int) -> list[int]:
+    """Rows of windows worth a look: of some spread over the run, the wettest of each of `count` parts.
+
+    By what was seen before forecasting, so known before the run: online, the forecast of a window cannot be made again
+    after it.
+    """
+    if not count:
+        return []
+    rows = np.unique(np.linspace(0, len(sequences) - 1, min(LOOKED_AT, len(sequences))).round().astype(int))
+    now = sequences.start[rows] + (benchmark.frames_in - 1) * store.interval_minutes
+    frames = sequences.read(store, now)
+    wet = ((frames.pixels >= level_from_mmh(RAIN_MMH)) & ~store.excluded).mean((1, 2))
+    parts = np.array_split(np.arange(len(rows)), min(count, len(rows)))
+    return [int(rows[part[np.argmax(wet[part])]]) for part in parts]
+
+
+def radar_examples(
+    model: Forecaster,
+    store: Store,
+    *,
+    split: str = "test",
+    limit: int | None = None,
+    benchmark: Benchmark = HKO7,
+    count: int = KEPT,
+    device: torch.device | str = "cpu",
+) -> Examples:
+    """Of the windows a benchmark scores, a few with rain: the same ones for every forecaster, forecast offline."""
+    sequences = benchmark.sequences(store, split).first(limit)
+    starts = sequences.start[rainy_windows(store, sequences, benchmark, count)]
+    pixels, present = sequences.read_windows(store, starts, benchmark.length)
+    seen, there = pixels[:, : benchmark.frames_in], present[:, : benchmark.frames_in]
+    forecast = forecast_from(model.to(device), seen, there, store.excluded, benchmark.leads, device)
+    now = starts + (benchmark.frames_in - 1) * store.interval_minutes
+    epoch = dt.datetime(1970, 1, 1)
+    return Examples(
+        labels=tuple(f"{epoch + dt.timedelta(minutes=int(minutes)):%Y-%m-%d %H:%M}" for minutes in now),
+        lead_minutes=tuple(int(minutes) for minutes in benchmark.lead_minutes(store)),
+        inputs=seen,
+        truth=pixels[:, benchmark.frames_in :],
+        forecast=_bytes(forecast),
+        excluded=store.excluded,
+        **_links(model, torch.from_numpy(seen).to(device).float() / 255),
+    )
+
+
+@torch.inference_mode()
+def digit_examples(
+    model: Forecaster,
+    test: TestSet,
+    *,
+    frames_in: int,
+    leads: int,
+    count: int = KEPT,
+    device: torch.device | str = "cpu",
+) -> Examples:
+    """The first test sequences of moving digits. Light above 1, which digits reach, is drawn as 1."""
+    frames = torch.from_numpy(test.batch(range(min(count, len(test))))).to(device)
+    seen = frames[:, :frames_in]
+    return Examples(
+        labels=tuple(f"test sequence {i + 1}" for i in range(len(frames))),
+        lead_minutes=tuple(range(1, leads + 1)),
+        inputs=_bytes(seen),
+        truth=_bytes(frames[:, frames_in : frames_in + leads]),
+        forecast=_bytes(model.to(device).predict(seen, leads=leads)),
+        **_links(model, seen),
+    )
+
+
+def _links(model: Forecaster, frames: torch.Tensor) -> dict[str, Any]:
+    flows = model.links(frames)
+    if flows is None:
+        return {}
+    links = flows.float().cpu().numpy()
+    return {"links": links, "links_stride": frames.shape[-1] // links.shape[-1]}
+
+
+def _bytes(p: torch.Tensor) -> NDArray[np.uint8]:
+    return (p.clamp(0, 1) * 255).round().to(torch.uint8).cpu().numpy()
+
+
+# --- keeping them
 
 
 def save_examples(path: str | os.PathLike[str], examples: Examples) -> None:

@@ -3,6 +3,8 @@
     config.json, history.jsonl, checkpoints/    training's
     scores-offline.npz, scores-online.npz       per sequence, lead and threshold; or scores-digits.npz
     online/                                     checkpoints of an online run under way
+    examples.npz                                a few forecasts to look at
+    environment.txt                             where it ran, and with which versions of what
     result.json                                 written last: the trial is finished, or failed and why
 
 Called again it goes on with what is missing. The result is the same to the bit, whatever happened on the way.
@@ -10,6 +12,7 @@ Called again it goes on with what is missing. The result is the same to the bit,
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -18,17 +21,33 @@ from typing import Any
 
 import numpy as np
 
+from nowcastlab.config import DigitsData
 from nowcastlab.errors import NowcastlabError, StoreError
 from nowcastlab.models import Forecaster, build
-from nowcastlab.protocol import FineTuning, digits_test, evaluate_digits, evaluate_offline, evaluate_online
+from nowcastlab.protocol import (
+    Examples,
+    FineTuning,
+    digit_examples,
+    digits_test,
+    evaluate_digits,
+    evaluate_offline,
+    evaluate_online,
+    radar_examples,
+    save_examples,
+)
+from nowcastlab.protocol.examples import KEPT
 from nowcastlab.skill import SequenceScores, load_scores, save_scores, summarize
 from nowcastlab.store import Store, open_store
 from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.design import DIGITS, ONLINE, Trial
+from nowcastlab.sweep.environment import environment_facts, environment_text
 from nowcastlab.training import build_model, load_trained, train
+from nowcastlab.training.checkpoints import STATE, Checkpoints
 from nowcastlab.training.machine import computing, pick_device
 
 RESULT = "result.json"
+EXAMPLES = "examples.npz"
+ENVIRONMENT = "environment.txt"
 FINISHED, FAILED = "finished", "failed"
 Report = Callable[[dict[str, Any]], object]
 
@@ -41,16 +60,28 @@ def run_trial(trial: Trial, folder: Path, report: Report = lambda metrics: None)
     if done is not None and done["identity"] == trial.identity and done["status"] == FINISHED:
         return done
     began = time.time()
+    folder.mkdir(parents=True, exist_ok=True)
+    facts: dict[str, str] = {}
     try:
+        facts = environment_facts(trial.config.device if trial.config else "cpu")
         if trial.config is not None:
             train(trial.config, report, folder=folder)
         scores = {setting: _tested(trial, setting, folder) for setting in trial.settings}
+        if trial.settings and not (folder / EXAMPLES).exists():
+            save_examples(folder / EXAMPLES, _examples(trial, folder))
     except NowcastlabError as error:
         outcome: dict[str, Any] = {"status": FAILED, "error": f"{type(error).__name__}: {error}"}
     else:
-        outcome = {"status": FINISHED, "parameters": _parameters(trial), "scores": scores}
-    result = {"identity": trial.identity, "key": trial.key, **outcome, "seconds": time.time() - began}
-    folder.mkdir(parents=True, exist_ok=True)
+        outcome = {
+            "status": FINISHED,
+            "parameters": _parameters(trial),
+            "scores": scores,
+            "weights": _weights(folder),
+        }
+    seconds = time.time() - began
+    result = {"identity": trial.identity, "key": trial.key, **outcome, "seconds": seconds, "environment": facts}
+    if facts:
+        write_atomically(folder / ENVIRONMENT, environment_text(facts).encode())
     write_atomically(folder / RESULT, json.dumps(result, indent=1).encode())
     return result
 
@@ -113,6 +144,37 @@ def _digits_errors(trial: Trial, folder: Path, path: Path) -> Any:
     np.savez_compressed(temporary, mse=errors)
     temporary.replace(path)
     return errors
+
+
+def _examples(trial: Trial, folder: Path) -> Examples:
+    """Windows or sequences that are the same for every arm, forecast as the trial's test was (offline)."""
+    if trial.config is None:
+        assert trial.baseline is not None
+        return _radar_examples(trial, build(trial.baseline, "hko7"), "cpu")
+    with computing(trial.config) as device:
+        model = load_trained(folder, device=device).model
+        data = trial.config.data
+        if not isinstance(data, DigitsData):
+            return _radar_examples(trial, model, device)
+        test = digits_test(data, count=min(KEPT, trial.test_sequences))
+        return digit_examples(model, test, frames_in=data.in_frames, leads=data.leads, device=device)
+
+
+def _radar_examples(trial: Trial, model: Forecaster, device: Any) -> Examples:
+    assert trial.radar is not None
+    return radar_examples(model, _store(trial), split=trial.radar.split, limit=trial.radar.limit, device=device)
+
+
+def _weights(folder: Path) -> dict[str, dict[str, str]]:
+    """The best and the last weights by reference: where in the trial's folder, and the file's hash."""
+    checkpoints = Checkpoints(folder)
+    found = {}
+    for name, kind in (("best", "best"), ("last", "step")):
+        for step in checkpoints.steps(kind)[:1]:
+            path = checkpoints.path(kind, step) / STATE
+            sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+            found[name] = {"path": str(path.relative_to(folder)), "sha256": sha256}
+    return found
 
 
 def _parameters(trial: Trial) -> int:

@@ -1,0 +1,38 @@
+"""Where a trial ran: the machine, and every installed distribution with its version."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import lru_cache
+from importlib import metadata
+
+import torch
+
+from nowcastlab.training.machine import machine_facts, pick_device
+
+
+def environment_facts(device: str = "auto") -> dict[str, str]:
+    """The few facts a person filters by."""
+    facts = machine_facts(pick_device(device))
+    return {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "device": facts["device"],
+        "machine": platform.node(),
+        "platform": platform.platform(),
+        "cpus": str(os.cpu_count()),
+    }
+
+
+def environment_text(facts: dict[str, str]) -> str:
+    """All of it, as a file to compare: two that differ say why two results may."""
+    width = max(map(len, facts))
+    lines = [f"{name:<{width}}  {value}" for name, value in facts.items()]
+    return "\n".join([*lines, "", *distributions()]) + "\n"
+
+
+@lru_cache(maxsize=1)  # reading every package's metadata takes a while; once a worker will do
+def distributions() -> tuple[str, ...]:
+    found = {(dist.metadata["Name"] or "?").lower(): dist.version for dist in metadata.distributions()}
+    return tuple(f"{name}=={version}" for name, version in sorted(found.items()))

@@ -1,0 +1,92 @@
+"""What a trial leaves in its folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nowcastlab.config import mnist_config, radar_config
+from nowcastlab.protocol import load_examples
+from nowcastlab.store import open_store
+from nowcastlab.sweep import DIGITS, OFFLINE, Arm, Radar, Sweep, Trial, run_trial
+
+STEPS = {"max_steps": 2, "validate_every": 1, "threads": 1}
+
+
+def digits_trial() -> Trial:
+    config = mnist_config(
+        "traj-l2",
+        digits="sklearn-digits",
+        **STEPS,
+        **{"data.size": 16, "data.count": 1, "data.valid_sequences": 2},
+    )
+    arm = Arm(name="Traj-L2", config=config, settings=(DIGITS,))
+    return Sweep(name="one", question="?", scale="demo", arms=[arm], seeds=(1,), test_sequences=4).trials[0]
+
+
+def radar_trials(store: Path) -> list[Trial]:
+    arms = [
+        Arm(name="Last-Frame", baseline="last-frame"),
+        Arm(
+            name="ConvGRU",
+            config=radar_config("convgru", store=str(store), **STEPS, **{"data.valid_windows": 2}),
+            settings=(OFFLINE,),
+        ),
+    ]
+    radar = Radar(store=str(store), digest=open_store(str(store)).digest)
+    return Sweep(name="two", question="?", scale="demo", arms=arms, seeds=(1,), radar=radar).trials
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("trial")
+    return folder, run_trial(digits_trial(), folder)
+
+
+def test_it_keeps_examples_with_the_links_of_a_trajgru(finished: tuple[Path, dict[str, Any]]) -> None:
+    shown = load_examples(finished[0] / "examples.npz")
+    assert len(shown) == 3
+    assert shown.links is not None
+
+
+def test_it_says_where_it_ran_and_with_what(finished: tuple[Path, dict[str, Any]]) -> None:
+    lines = (finished[0] / "environment.txt").read_text().splitlines()
+    assert f"torch=={torch.__version__}".split("+")[0] in "\n".join(lines)
+    assert f"numpy=={np.__version__}" in lines
+    assert finished[1]["environment"]["torch"] == str(torch.__version__)
+    assert finished[1]["environment"]["device"].startswith("c")  # cpu or cuda, and the chip
+
+
+def test_its_weights_are_named_with_their_hash(finished: tuple[Path, dict[str, Any]]) -> None:
+    folder, result = finished
+    for which in ("best", "last"):
+        weights = result["weights"][which]
+        assert hashlib.sha256((folder / weights["path"]).read_bytes()).hexdigest() == weights["sha256"]
+    assert "best-" in result["weights"]["best"]["path"]
+
+
+def test_examples_lost_before_the_end_are_made_again_the_same(finished: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = finished
+    before = load_examples(folder / "examples.npz")
+    for name in ("examples.npz", "result.json"):  # killed just before the end
+        (folder / name).unlink()
+    run_trial(digits_trial(), folder)
+    after = load_examples(folder / "examples.npz")
+    for name in ("inputs", "truth", "forecast", "links"):
+        np.testing.assert_array_equal(getattr(before, name), getattr(after, name))
+
+
+def test_baselines_and_networks_are_shown_on_the_same_windows(tiny_store: Path, tmp_path: Path) -> None:
+    trials = radar_trials(tiny_store)
+    for trial in trials:
+        assert run_trial(trial, tmp_path / trial.key)["status"] == "finished"
+    last, network = (load_examples(tmp_path / trial.key / "examples.npz") for trial in trials)
+    assert last.labels == network.labels
+    np.testing.assert_array_equal(last.inputs, network.inputs)
+    assert json.loads((tmp_path / trials[0].key / "result.json").read_text())["weights"] == {}
