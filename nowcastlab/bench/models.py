@@ -20,24 +20,27 @@ if TYPE_CHECKING:
 
 PAPER_UPDATES = {"mnist": 200_000, "hko7": 100_000}  # of batches of 4, as the `paper` scale trains
 PAPER_BATCH = 4
-SMALL_WIDTHS, SMALL_SIDE = (8, 16, 32), 32  # of demo and laptop scale
+SMALL_SCALES = ("demo", "laptop")
+SMALL_WIDTHS, SMALL_SIDE = (8, 16, 32), 32  # like theirs, with the paper's flow net of 32 filters
 PRODUCT_SIDE, PRODUCTS = 1536, 3  # the matrix product whose rate is this machine's
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One network on one batch. A width makes every layer that wide, on a small grid."""
+    """One network on one batch. A scale is its preset's; a width makes every layer that wide, on a small grid."""
 
     name: str
     dataset: str = "mnist"
     batch: int = 1
+    scale: str = "paper"
     width: int = 0
     checkpointing: bool = False
 
     @property
     def title(self) -> str:
         size = f", {self.width} channels, {SMALL_SIDE}x{SMALL_SIDE}" if self.width else ""
-        return f"{self.name}, batch {self.batch}{size}"
+        scale = f", {self.scale} scale" if self.scale != "paper" else ""
+        return f"{self.name}, batch {self.batch}{scale}{size}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +60,7 @@ class Cost:
 @click.option("--model", "models", multiple=True, default=("traj-l13", "conv-k5-d1"), show_default=True)
 @click.option("--dataset", type=click.Choice(["mnist", "hko7"]), default="mnist", show_default=True)
 @click.option("--batch", "batches", multiple=True, type=click.IntRange(1, 64), default=(1, 4), show_default=True)
-@click.option("--small/--no-small", default=True, show_default=True, help="TrajGRU-L13 at demo and laptop widths, too.")
+@click.option("--small/--no-small", default=True, show_default=True, help="TrajGRU-L13 at small widths, too.")
 @click.option("--reference/--no-reference", default=True, show_default=True, help="Run the plain networks beside.")
 @click.option("--memory", is_flag=True, help="Peak memory of a step, each in a process of its own, instead of time.")
 @click.option("--checkpointing", is_flag=True, help="With --memory: ours with activation checkpointing.")
@@ -80,7 +83,9 @@ def command(
 
     Beside each runs the same network written plainly (a loop over links, gate by gate, step by step; it lives with the
     tests) and a plain matrix product, in turn, in one process. A step is forward, loss, backward and Adam, at the
-    paper's size unless --small says otherwise.
+    paper's size; with --small also for the networks of demo and laptop scale, and for others as narrow with the flow
+    net as wide as the paper's. The flow net's 5x5 convolutions run at the rate of the products and are the same in
+    both, so where they are most of the work the plain network is not much slower.
 
     Counted as FLOPs are the convolutions and matrix products of forward and backward, two operations a multiply-add;
     not sampling, gates or activations. "of products" is their rate in a step over the rate of a 1536 x 1536 product.
@@ -103,6 +108,7 @@ def command(
             models = ("trajgru", "convgru")
     cases = [Case(name=name, dataset=dataset, batch=batch) for name in models for batch in batches]
     if small:
+        cases += [Case(name="traj-l13", batch=batch, scale=scale) for scale in SMALL_SCALES for batch in batches]
         cases += [Case(name="traj-l13", batch=batch, width=width) for width in SMALL_WIDTHS for batch in batches]
     if memory:
         report_memory(cases, threads=threads, checkpointing=checkpointing, with_reference=reference, as_json=as_json)
@@ -160,7 +166,7 @@ def measure(case: Case, *, rounds: int, with_reference: bool) -> Cost:
     shares = [
         (flops / mine) / (product_flops / theirs) for mine, theirs in zip(ours.cpu_s, products.cpu_s, strict=True)
     ]
-    paper_scale = case.batch == PAPER_BATCH and not case.width
+    paper_scale = case.batch == PAPER_BATCH and case.scale == "paper" and not case.width
     return Cost(
         case=case,
         step_ms=1e3 * ours.median_s,
@@ -176,12 +182,21 @@ def prepare(case: Case) -> tuple[EncoderForecaster, Any, int]:
     """The network, as it is some way into training (links that look around), a batch, and how far to forecast."""
     import torch
 
+    from nowcastlab.config import mnist_config
     from nowcastlab.errors import ConfigError
     from nowcastlab.models import build
     from nowcastlab.models.encoder_forecaster import EncoderForecaster
     from nowcastlab.models.zoo import SETTINGS
 
-    overrides: dict[str, Any] = {"filters": (case.width,) * 3, "stem_filters": 8} if case.width else {}
+    setting = SETTINGS[case.dataset]
+    height, width = setting.height, setting.width
+    overrides: dict[str, Any] = {}
+    if case.width:
+        overrides = {"filters": (case.width,) * 3, "stem_filters": 8}
+        height = width = SMALL_SIDE
+    elif case.scale != "paper":
+        config = mnist_config(case.name, scale=case.scale)
+        overrides, height, width = dict(config.overrides), config.data.height, config.data.width
     model = build(case.name, case.dataset, checkpointing=case.checkpointing, **overrides)
     if not isinstance(model, EncoderForecaster):
         raise ConfigError(f"{case.name} is not a recurrent network, which this compares. Try traj-l13 or conv-k5-d1.")
@@ -190,9 +205,7 @@ def prepare(case: Case) -> tuple[EncoderForecaster, Any, int]:
         for name, parameter in model.named_parameters():
             if name.endswith(".flow.weight"):  # zero at first, and links that do not move would be read too fast
                 parameter.copy_(0.02 * torch.randn(parameter.shape, generator=generator))
-    setting = SETTINGS[case.dataset]
-    grid = (SMALL_SIDE, SMALL_SIDE) if case.width else (setting.height, setting.width)
-    return model, torch.rand(case.batch, setting.in_frames, *grid, generator=generator), setting.leads
+    return model, torch.rand(case.batch, setting.in_frames, height, width, generator=generator), setting.leads
 
 
 def training_step(model: EncoderForecaster, forecast: Callable[[], Any]) -> Callable[[], None]:
