@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nowcastlab.errors import ReportError
 from nowcastlab.tracking import TrackedTrial
+from nowcastlab.tracking.sweep_record import SweepRecord
+
+SHOWN = 8  # trials named in a message
+SETTINGS = ("offline", "online", "digits")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +40,14 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """The trials of one sweep at one scale, on one data set, by one version of the code."""
+    """The trials of one sweep at one scale, on one data set, tested one way, by one version of the code."""
 
     sweep: str
     scale: str
     data_digest: str
     code: str
     arms: dict[str, tuple[TrackedTrial, ...]]  # by seed
+    record: SweepRecord | None = None
 
     def cell(self, arm: str, metric: str) -> Cell | None:
         """None where the arm has no such score: a setting it was not tested in, a threshold that never occurred."""
@@ -58,41 +63,114 @@ class Collection:
             run_ids=tuple(trial.run_id for trial in trials),
         )
 
+    @property
+    def kind(self) -> str:
+        """radar or digits."""
+        return "digits" if any("test/mse" in t.metrics for trials in self.arms.values() for t in trials) else "radar"
 
-def collect(trials: Sequence[TrackedTrial]) -> Collection:
-    """One table's worth of trials, or a ReportError with the list of what does not go together."""
+    @property
+    def digits(self) -> str | None:
+        """Which handwriting the moving digits are made of."""
+        return next((trials[0].params.get("data.digits") for trials in self.arms.values()), None)
+
+    @property
+    def synthetic(self) -> bool | None:
+        """Whether the radar store is made up; None where that was not recorded. Digits are what the paper's are."""
+        if self.kind == "digits":
+            return False
+        store = self.record.store if self.record else {}
+        return bool(store["synthetic"]) if "synthetic" in store else None
+
+    @property
+    def comparisons(self) -> list[tuple[str, str]]:
+        """The pairs the sweep named before it ran, of arms that are here."""
+        named = self.record.comparisons if self.record else []
+        return [pair for pair in named if all(arm in self.arms for arm in pair)]
+
+    def settings(self, arm: str) -> tuple[str, ...]:
+        """How an arm was tested."""
+        metrics = self.arms[arm][0].metrics
+        prefixes = {"digits": "test/mse", "offline": "offline/bmse", "online": "online/bmse"}
+        return tuple(setting for setting in SETTINGS if prefixes[setting] in metrics)
+
+    def deterministic(self, arm: str) -> bool:
+        """A baseline: it has nothing that a seed could change."""
+        return int(self.arms[arm][0].params.get("parameters", 1)) == 0
+
+
+def collect(trials: Sequence[TrackedTrial], record: SweepRecord | None = None) -> Collection:
+    """One table's worth of trials, or a ReportError with the list of what does not go together.
+
+    With the sweep's `record`, trials that were asked for and never begun are noticed too.
+    """
     if not trials:
         raise ReportError("No runs to report on. Run a sweep first, as `python sweeps/links_vs_kernel.py`.")
-    for what, name in (
-        ("sweeps", "sweep"),
-        ("scales", "scale"),
-        ("data sets", "data_digest"),
-        ("versions of the code", "code"),
-    ):
-        found: dict[str, list[str]] = defaultdict(list)
-        for trial in trials:
-            found[getattr(trial, name)].append(f"{trial.arm} seed {trial.seed}")
-        if len(found) > 1:
-            listed = "; ".join(f"{value[:16]}: {', '.join(who[:4])}" for value, who in found.items())
-            raise ReportError(f"These runs are of {len(found)} {what}, and one table must not mix them: {listed}.")
+    for what, value in _MUST_AGREE.items():
+        _refuse_mixture(trials, what, value)
     by_arm: dict[str, list[TrackedTrial]] = defaultdict(list)
-    for trial in trials:
+    for trial in sorted(trials, key=lambda trial: (trial.arm, trial.seed, trial.run_id)):
         by_arm[trial.arm].append(trial)
     for arm, its in by_arm.items():
         seeds = [trial.seed for trial in its]
         if len(set(seeds)) < len(seeds):
-            raise ReportError(f"{arm} has a seed twice ({seeds}). Delete one of the runs in MLflow.")
-    unfinished = [f"{trial.arm} seed {trial.seed} ({trial.status})" for trial in trials if not trial.finished]
-    if unfinished:
-        raise ReportError(
-            f"{len(unfinished)} of {len(trials)} trials have not finished: {', '.join(unfinished[:6])}. "
-            "Run the sweep's command again; it does what is missing."
-        )
+            runs = ", ".join(f"seed {trial.seed} run {trial.run_id}" for trial in its)
+            raise ReportError(f"{arm} has a seed twice ({seeds}): {runs}. Delete one of the runs in MLflow.")
+    _refuse_unfinished(trials, record)
     first = trials[0]
     return Collection(
         sweep=first.sweep,
         scale=first.scale,
         data_digest=first.data_digest,
         code=first.code,
-        arms={arm: tuple(sorted(its, key=lambda trial: trial.seed)) for arm, its in by_arm.items()},
+        arms={arm: tuple(its) for arm, its in by_arm.items()},
+        record=record,
     )
+
+
+_MUST_AGREE: dict[str, Callable[[TrackedTrial], str]] = {
+    "sweeps": lambda trial: trial.sweep,
+    "scales": lambda trial: trial.scale,
+    "data sets": lambda trial: trial.data_digest,
+    "sets of digits": lambda trial: f"{trial.params.get('data.digits', '')} {trial.params.get('data.preset', '')}",
+    "protocols": lambda trial: trial.tags.get("nowcastlab.protocol", ""),
+    "versions of the code": lambda trial: trial.code,
+}
+
+
+def _refuse_mixture(trials: Sequence[TrackedTrial], what: str, value: Callable[[TrackedTrial], str]) -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for trial in trials:
+        found[value(trial)].append(f"{trial.arm} seed {trial.seed}")
+    if len(found) > 1:
+        listed = "; ".join(f"{_short(value)}: {_some(who)}" for value, who in sorted(found.items()))
+        raise ReportError(f"These runs are of {len(found)} {what}, and one table must not mix them: {listed}.")
+
+
+def _refuse_unfinished(trials: Sequence[TrackedTrial], record: SweepRecord | None) -> None:
+    unfinished = [f"{trial.arm} seed {trial.seed} ({trial.status})" for trial in trials if not trial.finished]
+    asked = record.trials if record else {}
+    begun = {f"{trial.arm}-s{trial.seed}" for trial in trials}
+    unfinished += [
+        f"{plain['arm']} seed {plain['seed']} (not begun)" for key, plain in asked.items() if key not in begun
+    ]
+    if unfinished:
+        total = len(begun | asked.keys())
+        raise ReportError(
+            f"{len(unfinished)} of {total} trials have not finished: {_some(sorted(unfinished))}. "
+            "Run the sweep's command again; it does what is missing."
+        )
+    if record and not record.finished:
+        raise ReportError(
+            f"The sweep itself has not finished ({record.status}), so trials may be missing. "
+            "Run the sweep's command again; it does what is missing."
+        )
+
+
+def _short(value: str) -> str:
+    """A digest by its beginning; words as they are."""
+    return (value[:16] if len(value) >= 40 and " " not in value else value.strip()) or "not recorded"
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,31 +1,35 @@
-"""A table as text, Markdown, LaTeX, CSV or JSON. The same table gives the same bytes."""
+"""A table as text, Markdown, LaTeX, CSV or JSON. The same table gives the same bytes.
+
+What a table is not (demo scale, synthetic data) stands above its numbers in every one of them.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from nowcastlab.report.collect import Cell
-from nowcastlab.report.table import Column, Section, Table
+from nowcastlab.report.latex import as_latex, latex_document
+from nowcastlab.report.table import Content, Section, Table, shown
 
-
-def number(cell: Cell | None, column: Column, *, with_std: bool = True) -> str:
-    if cell is None:
-        return "no data"
-    text = f"{cell.mean * column.scale:.{column.decimals}f}"
-    if with_std and cell.std is not None:
-        text += f" ({cell.std * column.scale:.{column.decimals}f})"
-    return text
+WIDTH = 100  # of running text in a terminal
+CSV_HEADER = ["table", "section", "row", "column", "text", "mean", "std", "n", "seeds", "runs", "marks"]
 
 
 def as_text(table: Table) -> str:
     """For a terminal: the best marked *, the second best +."""
-    marks = {1: "*", 2: "+"}
-    lines = [table.title, ""]
+    if table.layout == "list":
+        return _as_list(table)
+    marks = {1: "*", 2: "+"} if table.second else {1: "*"}
+    ranked = any(column.better for column in table.columns)
     header = _header(table)
     bodies = [
-        (section, _body(table, section, lambda text, rank: text + marks.get(rank, " "))) for section in table.sections
+        (section, _body(table, section, lambda text, rank: text + marks.get(rank, " ") if ranked else text))
+        for section in table.sections
     ]
     every = [header, *(row for _, rows in bodies for row in rows)]
     widths = [max(len(row[j]) for row in every) for j in range(len(header))]
@@ -34,90 +38,132 @@ def as_text(table: Table) -> str:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         return "  ".join(cells).rstrip()
 
-    lines.append(line(header))
-    lines.append("-" * len(line(header)))
+    lines = [*_head(table), line(header), "-" * len(line(header))]
     for section, rows in bodies:
         if section.title:
             lines.append(section.title)
         lines += [line(row) for row in rows]
-    return "\n".join([*lines, "", "* best, + second best, by the means as printed.", *table.notes])
+    best = "* best" + (", + second best" if table.second else "") + ", by the numbers as printed."
+    return "\n".join([*lines, "", *([best] if ranked else []), *table.notes])
 
 
 def as_markdown(table: Table) -> str:
-    marks = {1: "**{}**", 2: "<u>{}</u>"}
+    marks = {1: "**{}**", 2: "<u>{}</u>"} if table.second else {1: "**{}**"}
     header = _header(table)
-    lines = [f"### {table.title}", ""]
+    lines = [f"### {table.title}", "", *(f"> **{mark}**\n" for mark in table.marks)]
     for section in table.sections:
         if section.title:
             lines += [f"**{section.title}**", ""]
         lines += ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
         for row in _body(table, section, lambda text, rank: marks.get(rank, "{}").format(text)):
-            lines.append("| " + " | ".join(row) + " |")
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
         lines.append("")
     return "\n".join([*lines, *(f"{note}  " for note in table.notes)])
 
 
-def as_latex(table: Table) -> str:
-    """A tabular with booktabs: needs \\usepackage{booktabs} and nothing else."""
-    marks = {1: "\\textbf{{{}}}", 2: "\\underline{{{}}}"}
-    header = _header(table)
-    lines = [f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", "\\toprule"]
-    lines.append(" & ".join(_escape(cell) for cell in header) + " \\\\")
-    lines.append("\\midrule")
-    for section in table.sections:
-        if section.title:
-            lines.append(f"\\multicolumn{{{len(header)}}}{{c}}{{{_escape(section.title)}}} \\\\")
-        for row in _body(table, section, lambda text, rank: marks.get(rank, "{}").format(text)):
-            lines.append(" & ".join([_escape(row[0]), *row[1:]]) + " \\\\")
-    lines += ["\\bottomrule", "\\end{tabular}"]
-    return "\n".join([*(f"% {note}" for note in (table.title, *table.notes)), *lines])
-
-
 def as_csv(table: Table) -> str:
-    """One line a cell: section, row, column, mean, std, n, seeds, runs; unrounded."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["section", "row", "column", "mean", "std", "n", "seeds", "runs"])
-    for section in table.sections:
-        for row in section.rows:
-            for column, cell in zip(table.columns, row.cells, strict=True):
-                if cell is not None:
-                    std = "" if cell.std is None else repr(cell.std)
-                    seeds, runs = " ".join(map(str, cell.seeds)), " ".join(cell.run_ids)
-                    writer.writerow([section.title, row.title, column.title, repr(cell.mean), std, cell.n, seeds, runs])
-    return out.getvalue().rstrip("\n")
+    """One line a cell, unrounded, with its seeds and runs and what the table is not."""
+    return _csv([table])
 
 
 def as_json(table: Table) -> str:
-    sections = [
-        {
-            "title": section.title,
-            "rows": [
-                {
-                    "title": row.title,
-                    **({table.label_title: row.label} if table.label_title else {}),
-                    "cells": {
-                        column.title: None
-                        if cell is None
-                        else {
-                            "mean": cell.mean,
-                            "std": cell.std,
-                            "n": cell.n,
-                            "seeds": cell.seeds,
-                            "runs": cell.run_ids,
-                        }
-                        for column, cell in zip(table.columns, row.cells, strict=True)
-                    },
-                }
-                for row in section.rows
-            ],
-        }
-        for section in table.sections
-    ]
-    return json.dumps({"title": table.title, "sections": sections, "notes": table.notes}, indent=1)
+    return json.dumps(plain_table(table), indent=1)
 
 
-FORMATS = {"text": as_text, "md": as_markdown, "latex": as_latex, "csv": as_csv, "json": as_json}
+def plain_table(table: Table) -> dict[str, Any]:
+    """Everything in a table as lists, dictionaries and numbers."""
+    return {
+        "table": table.name,
+        "title": table.title,
+        "marks": list(table.marks),
+        "sections": [
+            {
+                "title": section.title,
+                "rows": [
+                    {
+                        "title": row.title,
+                        **({table.label_title: row.label} if table.label_title else {}),
+                        "cells": {c.title: _plain(cell) for c, cell in zip(table.columns, row.cells, strict=True)},
+                    }
+                    for row in section.rows
+                ],
+            }
+            for section in table.sections
+        ],
+        "notes": list(table.notes),
+    }
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "text": as_text,
+    "md": as_markdown,
+    "latex": as_latex,
+    "csv": as_csv,
+    "json": as_json,
+}
+
+
+def render(tables: Sequence[Table], form: str) -> str:
+    """Several tables as one text: a LaTeX document that compiles, one CSV with one header, one JSON object."""
+    if form == "latex":
+        return latex_document(tables)
+    if form == "csv":
+        return _csv(tables)
+    if form == "json":
+        return json.dumps({"tables": [plain_table(table) for table in tables]}, indent=1)
+    return "\n\n\n".join(FORMATS[form](table) for table in tables)
+
+
+def _plain(cell: Content) -> dict[str, Any] | None:
+    if cell is None:
+        return None
+    if isinstance(cell, Cell):
+        return {"mean": cell.mean, "std": cell.std, "n": cell.n, "seeds": list(cell.seeds), "runs": list(cell.run_ids)}
+    return {"text": cell.text, "value": cell.value, **cell.facts, "runs": list(cell.run_ids)}
+
+
+def _csv(tables: Sequence[Table]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_HEADER)
+    for table in tables:
+        marks = " ".join(table.marks)
+        for section in table.sections:
+            for row in section.rows:
+                for column, cell in zip(table.columns, row.cells, strict=True):
+                    if cell is not None:
+                        place = [table.name, section.title, row.title, column.title, shown(table, cell, column)]
+                        writer.writerow([*place, *_csv_cell(cell), marks])
+    return out.getvalue().rstrip("\n")
+
+
+def _csv_cell(cell: Cell | Any) -> list[Any]:
+    if isinstance(cell, Cell):
+        std = "" if cell.std is None else repr(cell.std)
+        return [repr(cell.mean), std, cell.n, " ".join(map(str, cell.seeds)), " ".join(cell.run_ids)]
+    value = "" if cell.value is None else repr(cell.value)
+    return [value, "", cell.facts.get("n", ""), "", " ".join(cell.run_ids)]
+
+
+def _head(table: Table) -> list[str]:
+    marks = [line for mark in table.marks for line in textwrap.wrap(f"! {mark}", WIDTH, subsequent_indent="  ")]
+    return [table.title, *marks, ""]
+
+
+def _as_list(table: Table) -> str:
+    """A row a paragraph, for tables whose cells are sentences."""
+    lines = _head(table)
+    width = max(len(column.title) for column in table.columns)
+    for section in table.sections:
+        lines += [section.title, ""] if section.title else []
+        for row in section.rows:
+            lines.append(row.title)
+            for column, cell in zip(table.columns, row.cells, strict=True):
+                first = f"  {column.title.lower():<{width}}  "
+                text = shown(table, cell, column)
+                lines += textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
+            lines.append("")
+    return "\n".join([*lines, *table.notes])
 
 
 def _header(table: Table) -> list[str]:
@@ -125,21 +171,14 @@ def _header(table: Table) -> list[str]:
     return ["", *label, *(column.title for column in table.columns)]
 
 
-def _body(table: Table, section: Section, mark: object) -> list[list[str]]:
-    assert callable(mark)
+def _body(table: Table, section: Section, mark: Callable[[str, int], str]) -> list[list[str]]:
     ranks = section.ranks(table.columns)
     rows = []
     for i, row in enumerate(section.rows):
         label = [row.label] if table.label_title else []
         cells = [
-            mark(number(cell, column), ranks.get((i, j), 0))
+            mark(shown(table, cell, column), ranks.get((i, j), 0))
             for j, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True))
         ]
         rows.append([row.title, *label, *cells])
     return rows
-
-
-def _escape(text: str) -> str:
-    for character in "#%&_":
-        text = text.replace(character, f"\\{character}")
-    return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nowcastlab.report.collect import Collection
 from nowcastlab.report.paper import MNIST, OFFLINE, ONLINE, THRESHOLDS_MMH
+from nowcastlab.report.standing import standing
 from nowcastlab.report.table import Column, Row, Section, Table, provenance
 
 SWEEPS = {"mnist": "links-vs-kernel", "hko7": "hko7-benchmark"}
@@ -18,6 +19,8 @@ def mnist_table(collection: Collection) -> Table:
     )
     return Table(
         title="MovingMNIST++",
+        name="mnist",
+        marks=standing(collection).marks,
         columns=columns,
         sections=(Section(title="", rows=rows),),
         label_title="#Parameters",
@@ -39,6 +42,8 @@ def hko7_table(collection: Collection) -> Table:
             sections.append(Section(title=f"{setting.capitalize()} setting", rows=tuple(rows)))
     return Table(
         title="Radar benchmark",
+        name="hko7",
+        marks=standing(collection).marks,
         columns=radar_columns("offline"),
         sections=tuple(sections),
         notes=provenance(collection),

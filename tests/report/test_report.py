@@ -85,7 +85,7 @@ def test_text_marks_the_best_and_says_the_scale() -> None:
     text = FORMATS["text"](TABLES["mnist"](collect(PAIR)))
     assert "Traj-L5          41,857  1.200 (0.283)*" in text
     assert "Conv-K3-D2       41,857  2.000 (0.000)+" in text
-    assert "These are demo-scale results" in text
+    assert "! DEMO SCALE: small frames" in text
 
 
 def test_rows_come_in_the_papers_order() -> None:

@@ -1,0 +1,126 @@
+"""Where a report's numbers come from: MLflow, or files of scores laid beside it. Both end in a Collection and a loader.
+
+A file of scores is the `.npz` of `nowcastlab.skill.score_file`: counts (sequence, lead, threshold) and errors
+(sequence, lead), with each sequence's start and episode. Whoever has the counts of a benchmark run can write one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nowcastlab.errors import ReportError
+from nowcastlab.report.collect import Collection, collect
+from nowcastlab.significance import EpisodeSums
+from nowcastlab.skill import SequenceScores, load_scores, summarize
+from nowcastlab.tracking import TrackedTrial, read_scores, read_trials
+from nowcastlab.tracking.sweep_record import Client, SweepRecord, read_digits_errors, read_sweep_records
+
+Load = Callable[[TrackedTrial, str], EpisodeSums]  # of a trial and a setting
+
+
+def from_mlflow(client: Client, sweep: str, *, scale: str | None = None) -> tuple[Collection, Load]:
+    """One sweep's runs, checked to belong together, and a way to their scores per sequence."""
+    trials = read_trials(client, sweep, scale=scale)
+    records = {record.scale: record for record in read_sweep_records(client, sweep, scale=scale)}
+    scales = {trial.scale for trial in trials}
+    record: SweepRecord | None = records.get(scales.pop()) if len(scales) == 1 else None
+
+    def load(trial: TrackedTrial, setting: str) -> EpisodeSums:
+        if setting == "digits":
+            return EpisodeSums.from_errors(read_digits_errors(client, trial))
+        return EpisodeSums.from_scores(read_scores(client, trial, setting))
+
+    return collect(trials, record), load
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreFile:
+    """`TrajGRU:1:online=scores.npz`: an arm, its seed (none for a method without) and how it was tested."""
+
+    arm: str
+    seed: int | None
+    setting: str
+    path: Path
+
+    @classmethod
+    def parse(cls, text: str) -> ScoreFile:
+        label, _, path = text.partition("=")
+        arm, *rest = label.split(":")
+        settings = [part for part in rest if part in ("offline", "online")]
+        seeds = [part for part in rest if part not in settings]
+        if not arm or not path or len(settings) > 1 or len(seeds) > 1 or not all(seed.isdigit() for seed in seeds):
+            raise ReportError(
+                f"{text!r}: a file of scores is given as ARM=FILE, ARM:SEED=FILE or ARM:SEED:online=FILE, "
+                "as in TrajGRU:1:online=scores.npz."
+            )
+        return cls(
+            arm=arm,
+            seed=int(seeds[0]) if seeds else None,
+            setting=settings[0] if settings else "offline",
+            path=Path(path),
+        )
+
+
+def from_files(files: Sequence[ScoreFile]) -> tuple[Collection, Load]:
+    """The same from files. An arm's offline and online file of one seed make one trial."""
+    loaded: dict[tuple[str, int], dict[str, tuple[ScoreFile, SequenceScores]]] = {}
+    for file in sorted(files, key=lambda file: (file.arm, file.seed or 0, file.setting)):
+        its = loaded.setdefault((file.arm, file.seed or 0), {})
+        if file.setting in its:
+            raise ReportError(
+                f"{file.arm} has its {file.setting} scores twice: {its[file.setting][0].path} and {file.path}. "
+                "Give each seed a number of its own, as in TrajGRU:2=FILE."
+            )
+        its[file.setting] = file, load_scores(file.path)
+    trials = [_trial(arm, seed, by_setting) for (arm, seed), by_setting in loaded.items()]
+    sums = {
+        (arm, seed, setting): EpisodeSums.from_scores(scores)
+        for (arm, seed), by_setting in loaded.items()
+        for setting, (_, scores) in by_setting.items()
+    }
+    return collect(trials), lambda trial, setting: sums[trial.arm, trial.seed, setting]
+
+
+def score_metrics(setting: str, scores: SequenceScores) -> dict[str, float]:
+    """The table's numbers by the names they have in MLflow."""
+    summary = summarize(scores)
+    metrics = {f"{setting}/{name}": summary[name] for name in ("bmse", "bmae", "mse", "mae")}
+    for name in ("csi", "hss", "pod", "far"):
+        for threshold, value in zip(summary["thresholds_mmh"], summary[name], strict=True):
+            if value is not None:
+                metrics[f"{setting}/{name}/r{threshold:g}"] = value
+    return metrics
+
+
+def _trial(arm: str, seed: int, files: dict[str, tuple[ScoreFile, SequenceScores]]) -> TrackedTrial:
+    metrics: dict[str, float] = {}
+    for setting, (_, scores) in files.items():
+        metrics |= score_metrics(setting, scores)
+    seedless = all(file.seed is None for file, _ in files.values())
+    tested = {_tested_on(scores) for _, scores in files.values()}
+    if len(tested) > 1:
+        raise ReportError(f"{arm} seed {seed}: its offline and online scores are of other sequences.")
+    return TrackedTrial(
+        run_id=", ".join(str(file.path) for file, _ in files.values()),
+        sweep="files of scores",
+        arm=arm,
+        seed=seed,
+        scale="files",
+        status="FINISHED",
+        data_digest=tested.pop(),
+        code="not recorded",
+        params={"parameters": "0"} if seedless else {},
+        metrics=metrics,
+        tags={},
+    )
+
+
+def _tested_on(scores: SequenceScores) -> str:
+    """Of the sequences and the rain observed in them: runs with one digest were tested on the same frames."""
+    digest = hashlib.sha256()
+    for array in (scores.start, scores.episode, scores.lead_minutes, scores.thresholds_mmh, scores.tp + scores.fn):
+        digest.update(str(array.shape).encode() + array.tobytes())
+    return digest.hexdigest()
