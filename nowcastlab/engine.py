@@ -28,7 +28,7 @@ def connect(*, cpus: int | None = None) -> None:
         warnings.simplefilter("ignore")  # Ray announces its own future changes on every start
         try:
             if os.environ.get("RAY_ADDRESS"):
-                ray.init(**quiet)
+                ray.init(runtime_env=_own_models(), **quiet)
             else:
                 ray.init(num_cpus=cpus, include_dashboard=False, **quiet)
         except (ConnectionError, RuntimeError) as error:
@@ -77,6 +77,14 @@ def map_unordered(
         finally:
             for reference in under_way:
                 ray.cancel(reference)
+
+
+def _own_models() -> dict[str, Any] | None:
+    """Workers of a cluster were not started from here, and must be told of the user's own models (models/own.py)."""
+    from nowcastlab.models.own import VARIABLE
+
+    files = os.environ.get(VARIABLE)
+    return {"env_vars": {VARIABLE: files}} if files else None
 
 
 def _protect_token() -> None:

@@ -14,11 +14,32 @@ from typing import Any
 from nowcastlab.errors import ConfigError
 from nowcastlab.models import BASELINES, build, names, spec_of
 from nowcastlab.models.overrides import encoder_strides
+from nowcastlab.models.own import CODE, OwnSpec, find
 from nowcastlab.models.spec import CnnSpec, RecurrentSpec, fitting_strides
 
 
 def is_cnn(model: str, dataset: str) -> bool:
     return isinstance(spec_of(model, dataset), CnnSpec)
+
+
+def is_own(model: str) -> bool:
+    """Whether it is a model of the user's, from a file outside the package."""
+    return find(model) is not None
+
+
+def code_of(model: str) -> dict[str, str]:
+    """The override that says which code a model of the user's has; none for nowcastlab's own."""
+    mine = find(model)
+    return {CODE: mine.code} if mine else {}
+
+
+def frames_asked(model: str, dataset: str) -> tuple[str, ...]:
+    """Which numbers of frames a network must be told when it is built: CNNs both, the user's own what they take."""
+    mine = find(model)
+    asked = ("in_frames", "out_frames")
+    if mine is not None:
+        return tuple(name for name in asked if name in mine.options)
+    return asked if is_cnn(model, dataset) else ()
 
 
 def check_network(
@@ -27,6 +48,7 @@ def check_network(
     if model in BASELINES:
         networks = ", ".join(name for name in names(dataset) if name not in BASELINES)
         raise ConfigError(f"{model} has nothing to train. The networks are: {networks}.")
+    spec_of(model, dataset, **overrides)  # never from the cache: a file of the user's may have changed
     _check(model, dataset, json.dumps(overrides, sort_keys=True), height, width, batch_size)
 
 
@@ -37,6 +59,11 @@ def _check(model: str, dataset: str, overrides_json: str, height: int, width: in
     if isinstance(spec, RecurrentSpec):
         thin = {**overrides, "filters": [1] * len(spec.filters), "stem_filters": 1, "flow_filters": 1}
         build(model, dataset, **thin).check_grid(height, width)
+    elif isinstance(spec, OwnSpec):
+        network = build(model, dataset, **overrides)
+        if not any(parameter.requires_grad for parameter in network.parameters()):
+            raise ConfigError(f"{model} has no weights to train.")
+        network.check_grid(height, width)
     elif isinstance(spec, CnnSpec):
         build(model, dataset, **{**overrides, "base_filters": 1}).check_grid(height, width)
         coarsest = [height, width]
@@ -52,5 +79,5 @@ def _check(model: str, dataset: str, overrides_json: str, height: int, width: in
 def strides_for(model: str, dataset: str, *, height: int, width: int) -> tuple[int, ...]:
     """The network's own strides where they suit a grid, else the nearest that do."""
     spec = spec_of(model, dataset)
-    assert spec is not None
+    assert isinstance(spec, RecurrentSpec | CnnSpec)
     return fitting_strides(encoder_strides(spec), height, width)

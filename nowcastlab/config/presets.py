@@ -21,7 +21,7 @@ from typing import Any
 
 from nowcastlab.config.checks import one_of
 from nowcastlab.config.data import DigitsData, RadarData
-from nowcastlab.config.network import is_cnn, strides_for
+from nowcastlab.config.network import is_cnn, is_own, strides_for
 from nowcastlab.config.train_config import TrainConfig, with_changes
 from nowcastlab.models import spec_of
 from nowcastlab.models.spec import CnnSpec, RecurrentSpec
@@ -143,11 +143,13 @@ SMALL_RECIPES: dict[tuple[str, str], Values] = {
 
 def _small_network(model: str, data: DigitsData | RadarData, scale: str) -> Values:
     """Overrides that make a network of the paper small: its widths, and strides that suit the grid."""
+    if is_own(model):
+        return {}  # its size is what its author says
     spec = spec_of(model, data.dataset)
     if isinstance(spec, CnnSpec):
         small: Values = {"base_filters": 4 if scale == "demo" else 8}
     else:
-        assert spec is not None
+        assert isinstance(spec, RecurrentSpec)
         small = {"filters": (8, 12, 12), "stem_filters": 4} if scale == "demo" else {"filters": (16, 24, 24)}
         if spec.cell == "traj_gru":
             small["flow_filters"] = 8 if scale == "demo" else 16  # at 32 the flow net would cost more than the cells

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from nowcastlab.config.checks import frozen, number, one_of, text, truth, whole
 from nowcastlab.config.data import ELSEWHERE, KINDS, Data, DigitsData
-from nowcastlab.config.network import check_network, is_cnn
+from nowcastlab.config.network import check_network, code_of, frames_asked
 from nowcastlab.errors import ConfigError
 from nowcastlab.losses import LOSSES
 
@@ -86,7 +86,7 @@ class TrainConfig:
         text("model", self.model)
         if not isinstance(self.overrides, Mapping):
             raise ConfigError(f"overrides (={self.overrides!r}) must be a table, as {{'filters': [8, 12, 12]}}.")
-        keep = {"overrides": frozen("overrides", dict(self.overrides))}
+        keep = {"overrides": frozen("overrides", {**code_of(self.model), **self.overrides})}
         truth("recompute", self.recompute)
         one_of("loss", self.loss, LOSSES)
         one_of("precision", self.precision, PRECISIONS)
@@ -145,7 +145,7 @@ class TrainConfig:
     def network_overrides(self) -> dict[str, Any]:
         """The overrides, and for a CNN, whose layers fix them, the numbers of frames in and out."""
         frames = {"in_frames": self.data.in_frames, "out_frames": self.data.leads}
-        return {**(frames if is_cnn(self.model, self.data.dataset) else {}), **self.overrides}
+        return {**{name: frames[name] for name in frames_asked(self.model, self.data.dataset)}, **self.overrides}
 
     # --- plain form
 

@@ -3,6 +3,8 @@
 model = build("traj-l13")                                                  # as the paper has it
 small = build("trajgru", "hko7", links=5, filters=(8, 12, 12), stem_filters=4, strides=(2, 2, 2))
 model.predict(frames, leads=10)                                            # see models/forecaster.py
+
+A model of your own is added from outside with `register`: see models/own.py.
 """
 
 from __future__ import annotations
@@ -13,17 +15,19 @@ from functools import partial
 from typing import Any
 
 from nowcastlab.errors import ConfigError
+from nowcastlab.models import own
 from nowcastlab.models.baselines import LastFrame
 from nowcastlab.models.cnn import Cnn
 from nowcastlab.models.dfn import DynamicFilterNetwork
 from nowcastlab.models.encoder_forecaster import EncoderForecaster
 from nowcastlab.models.forecaster import Forecaster
 from nowcastlab.models.overrides import override
+from nowcastlab.models.own import Model, OwnSpec
 from nowcastlab.models.rover import Rover
 from nowcastlab.models.spec import CnnSpec, RecurrentSpec
 from nowcastlab.models.zoo import SETTINGS, ZOO, Spec, conv_gru, traj_gru
 
-__all__ = ["BASELINES", "Forecaster", "build", "names", "spec_of"]
+__all__ = ["BASELINES", "Forecaster", "build", "names", "register", "spec_of"]
 
 
 # They have no weights and nothing to configure, and are the same for every dataset.
@@ -35,19 +39,30 @@ BASELINES: dict[str, Callable[[], Forecaster]] = {
 
 
 def names(dataset: str) -> tuple[str, ...]:
-    """The names `build` knows for a dataset, networks first. MovingMNIST++ also takes any `traj-l7` or `conv-k3-d1`."""
+    """The names `build` knows for a dataset: networks, then the user's own, then baselines.
+
+    MovingMNIST++ also takes any `traj-l7` or `conv-k3-d1`.
+    """
     _check_dataset(dataset)
-    return (*ZOO[dataset], *BASELINES)
+    return (*ZOO[dataset], *own.own_names(), *BASELINES)
 
 
-def spec_of(name: str, dataset: str = "mnist", **overrides: Any) -> Spec | None:
+def register(name: str) -> Callable[[Model], Model]:
+    """Add a Forecaster of your own, for every dataset: `@register("blend")` above its class. See models/own.py."""
+    if name in BASELINES or any(name in entries for entries in ZOO.values()) or _patterned(name):
+        raise ConfigError(f"'{name}' is a model of nowcastlab already. Give yours another name.")
+    return own.keep(name)
+
+
+def spec_of(name: str, dataset: str = "mnist", **overrides: Any) -> Spec | OwnSpec | None:
     """What `build` would build, as a value to compare, hash and keep; None for a baseline, which has nothing to set."""
     _check_dataset(dataset)
     if name in BASELINES:
         if overrides:
             raise ConfigError(f"{name} has nothing to configure; got {', '.join(sorted(overrides))}.")
         return None
-    return override(_named(name, dataset), overrides)
+    mine = own.find(name)
+    return mine.spec(overrides) if mine else override(_named(name, dataset), overrides)
 
 
 def build(
@@ -56,13 +71,15 @@ def build(
     """A forecaster by name, its weights a function of (spec, seed) alone; the global random state is not touched.
 
     overrides       fields of the network's spec (models/spec.py), and `strides` for grids the paper's do not divide.
-                    `links=7` means 7 on every layer.
+                    `links=7` means 7 on every layer. Of the user's own models, their constructor's arguments.
     checkpointing   recurrent networks give up stored activations for a second forward pass. CNNs and baselines, which
                     have no sequence of states to store, are the same with and without.
     """
     spec = spec_of(name, dataset, **overrides)
     if spec is None:
         return BASELINES[name]()
+    if isinstance(spec, OwnSpec):
+        return own.build_own(spec, seed=seed)
     if isinstance(spec, CnnSpec):
         return Cnn(spec, seed=seed)
     network = DynamicFilterNetwork if spec.local_filter else EncoderForecaster
