@@ -37,6 +37,13 @@ def connect(*, cpus: int | None = None) -> None:
     _protect_token()
 
 
+def version() -> str:
+    """Of the Ray that is installed, and can be imported."""
+    import ray
+
+    return ray.__version__
+
+
 def cpus() -> int:
     """How many CPUs the connected cluster has."""
     import ray

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nowcastlab.cli.completion import complete_models
 from nowcastlab.progress import progress
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ OWN_OPTIONS = ("model", "scale", "preset")
 
 
 @click.command()
-@click.option("--model", required=True, help="A network; `nowcastlab models` lists them.")
+@click.option(
+    "--model", required=True, shell_complete=complete_models, help="A network; `nowcastlab models` lists them."
+)
 @click.option("--store", help="Radar: a zarr store, by path or URL. Without it the network learns moving digits.")
 @click.option("--digits", type=click.Choice(["mnist", "sklearn-digits"]), help="Moving digits: whose handwriting.")
 @click.option("--scale", type=click.Choice(["demo", "laptop", "paper"]), default="demo", show_default=True)

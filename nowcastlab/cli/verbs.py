@@ -6,19 +6,43 @@ A verb's module holds one `command` (a click command or group) whose help opens 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from nowcastlab.errors import NowcastlabError
 
+# What the commands end with; nowcastlab/errors.py says which error is which.
+EXIT_CODES = {
+    0: "done",
+    1: "Ray does not answer, `doctor` found a problem, or an error of ours: with a traceback, please report it",
+    2: "an option or a setting that cannot work",
+    3: "a store or data file that is not there, damaged or busy",
+    4: "a run, or a sweep's trials, that failed; the same command goes on",
+    5: "the tracking server or database does not answer",
+    6: "runs that must not stand in one table",
+    130: "stopped with Ctrl-C; the same command goes on",
+}
+EXAMPLES = "Examples:"
+
 
 class VerbGroup(click.Group):
-    def __init__(self, *, verbs: Mapping[str, str], version: str | None = None, **kwargs: Any) -> None:
+    """`sections` puts verbs under titles, in the order a newcomer needs them; verbs in none follow under their own."""
+
+    def __init__(
+        self,
+        *,
+        verbs: Mapping[str, str],
+        version: str | None = None,
+        sections: Mapping[str, Sequence[str]] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(context_settings={"help_option_names": ["-h", "--help"]}, **kwargs)
         self._modules = verbs
+        self._sections = sections or {}
         if version:
             click.version_option(version, prog_name=self.name)(self)
 
@@ -36,11 +60,47 @@ class VerbGroup(click.Group):
             ctx.fail(f"No command '{args[0]}'. The commands are: {', '.join(self._modules)}.")
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each verb with what it does and how it is called: the first example of its own help."""
+        width = max(map(len, self._modules)) + 2
+        for title, names in self._titled():
+            with formatter.section(title):
+                left = " " * formatter.current_indent
+                for name in names:
+                    verb = self.get_command(ctx, name)
+                    assert verb is not None
+                    room = max(20, formatter.width - len(left) - width)
+                    formatter.write(f"{left}{name:<{width}}{verb.get_short_help_str(limit=room)}\n")
+                    if example := next(iter(examples(verb)), None):
+                        formatter.write(f"{left}{'':<{width}}$ {example}\n")
+
+    def _titled(self) -> Iterator[tuple[str, list[str]]]:
+        for title, names in self._sections.items():
+            yield title, [name for name in names if name in self._modules]
+        placed = {name for names in self._sections.values() for name in names}
+        rest = [name for name in self._modules if name not in placed]
+        if rest:
+            yield ("Also" if placed else "Commands"), rest
+
+
+def examples(command: click.Command) -> list[str]:
+    """The commands under a help's Examples, without the words behind them."""
+    _, found, block = (command.help or "").partition(EXAMPLES)
+    lines = [line.strip() for line in block.splitlines() if line.strip()]
+    return [line.split("   ")[0] for line in lines] if found else []
+
+
+def exit_code_help() -> str:
+    return "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+
 
 def run(command: click.Command) -> None:
-    """Run a command; a user's mistake ends in its message and its exit code, Ctrl-C in 130."""
+    """Run a command; a user's mistake ends in its message and its exit code, Ctrl-C in 130.
+
+    Colours are for terminals, and not for those who set NO_COLOR.
+    """
     try:
-        command(standalone_mode=False)
+        command(standalone_mode=False, color=False if os.environ.get("NO_COLOR") else None)
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
     except click.ClickException as error:
@@ -49,6 +109,9 @@ def run(command: click.Command) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         sys.exit(130)
+    except BrokenPipeError:  # `... | head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at its end
+        sys.exit(1)
     except NowcastlabError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
