@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -85,9 +86,8 @@ class VerbGroup(click.Group):
 
 def examples(command: click.Command) -> list[str]:
     """The commands under a help's Examples, without the words behind them."""
-    _, found, block = (command.help or "").partition(EXAMPLES)
-    lines = [line.strip() for line in block.splitlines() if line.strip()]
-    return [line.split("   ")[0] for line in lines] if found else []
+    block = (command.help or "").partition(EXAMPLES)[2].replace("\\\n", " ")  # a command may go on in the next line
+    return [re.split(r"(?<=\S)   +(?=\w)", line.strip())[0] for line in block.splitlines() if line.strip()]
 
 
 def exit_code_help() -> str:
