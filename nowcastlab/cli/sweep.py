@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -73,23 +74,31 @@ def _run(sweep: Sweep, root: Path, cpus: float, gpus: float, plan_only: bool) ->
         click.echo(as_text(plan_arms(sweep, missing), at_once=max(1, (os.cpu_count() or 1) // cpus)))
     if plan_only:
         return
-    result = run_sweep(
-        sweep, root=root, cpus_per_trial=cpus, gpus_per_trial=gpus, say=lambda line: click.echo(line, err=True)
-    )
+    try:
+        result = run_sweep(
+            sweep, root=root, cpus_per_trial=cpus, gpus_per_trial=gpus, say=lambda line: click.echo(line, err=True)
+        )
+    except KeyboardInterrupt:  # outside of Ray Tune, which ends by itself
+        click.echo("Interrupted; the same command goes on.", err=True)
+        sys.exit(130)
     click.echo(f"{len(result.finished)} of {len(sweep.trials)} trials finished. Runs: {result.link}")
     for key, why in result.failed.items():
         click.echo(f"  failed: {key}: {why}", err=True)
+    if result.failed:
+        click.echo("The same command tries what failed again, and leaves the rest as it is.", err=True)
     if result.unfinished:
         click.echo(f"Interrupted with {len(result.unfinished)} trials to go; the same command goes on.", err=True)
     if result.failed or result.unfinished:
         sys.exit(4)
-    _print_table(sweep)
+    from nowcastlab.tracking import connect
 
-
-def _print_table(sweep: Sweep) -> None:
-    from nowcastlab.report import FORMATS, TABLES, collect
-    from nowcastlab.tracking import connect, read_trials
-
-    table = TABLES[sweep.table](collect(read_trials(connect(), sweep.name, scale=sweep.scale)))
-    click.echo(f"\n{FORMATS['text'](table)}\n")
+    click.echo(f"\n{table_text(sweep, connect())}\n")
     click.echo(f"Again: nowcastlab report --table {sweep.table} --sweep {sweep.name} --scale {sweep.scale}")
+
+
+def table_text(sweep: Sweep, client: Any) -> str:
+    """A finished sweep's table, as it is printed at its end."""
+    from nowcastlab.report import FORMATS, TABLES, collect
+    from nowcastlab.tracking import read_trials
+
+    return FORMATS["text"](TABLES[sweep.table](collect(read_trials(client, sweep.name, scale=sweep.scale))))

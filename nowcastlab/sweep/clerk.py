@@ -1,4 +1,4 @@
-"""The driver's clerk: keeps MLflow and the person watching up to date while trials run elsewhere.
+"""The driver's clerk: keeps MLflow up to date while trials run elsewhere.
 
 It reads the trials' folders, which survive anything; so a tracking server that is away for a while loses nothing, and a
 driver that dies leaves nothing that the next one cannot copy.
@@ -6,32 +6,37 @@ driver that dies leaves nothing that the next one cannot copy.
 
 from __future__ import annotations
 
-import platform
 import threading
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from nowcastlab import __version__
 from nowcastlab.errors import TrackingError
-from nowcastlab.sweep.design import DIGITS, Sweep, Trial
+from nowcastlab.sweep.design import Sweep, Trial
 from nowcastlab.sweep.folder import SweepFolder
-from nowcastlab.sweep.trial import FINISHED, read_result, scores_path
-from nowcastlab.tracking import Mirror, TrialRecord
-from nowcastlab.training import read_history
+from nowcastlab.sweep.record import key_of, record_of
+from nowcastlab.sweep.trial import FINISHED, read_result
+from nowcastlab.tracking import Mirror
 
 EVERY_S = 1.0
 PATIENCE_S = 600.0  # for a tracking server at the end of a sweep
+REFUSALS = 3  # of a server that answers: after so many it will not take what it is given
+IN_A_ROW = 2  # trials that cannot be told in one round, before the server is taken to be away
 
 
 class Clerk:
-    def __init__(self, sweep: Sweep, folder: SweepFolder, mirror: Mirror, code_version: str) -> None:
+    def __init__(
+        self, sweep: Sweep, folder: SweepFolder, mirror: Mirror, code_version: str, *, patience_s: float = PATIENCE_S
+    ) -> None:
         self._sweep, self._folder, self._mirror, self._code = sweep, folder, mirror, code_version
-        self._pending: dict[str, Trial] = {}  # started, and not yet copied to their end
+        self._patience_s = patience_s
+        self._pending: dict[str, Trial] = {}  # begun, and not yet copied to their end
+        self._failed: dict[str, str] = {}  # trials that could not even write down why
         self._stop = threading.Event()
         self._guard = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="clerk", daemon=True)
-        self.trouble: Exception | None = None  # of the last attempt
+        self.trouble: dict[str, str] = {}  # of the last round, by trial
 
     def start(self) -> None:
         self._thread.start()
@@ -40,105 +45,91 @@ class Clerk:
         with self._guard:
             self._pending[trial.key] = trial
 
-    def finish(self, *, unfinished: str) -> None:
-        """Copy what is left; wait for the server if need be. Trials without an end get the status `unfinished`."""
+    def failed(self, trial: Trial, why: str) -> None:
+        """Of a trial that left no result: its worker died once too often, or had nowhere to write."""
+        with self._guard:
+            self._failed[trial.key] = why
+            self._pending[trial.key] = trial
+
+    def finish(self, *, unfinished: str, status: str, artifacts: Sequence[Path]) -> None:
+        """Copy what is left and close the sweep's own run; wait for the server if need be.
+
+        Trials without an end get the status `unfinished`.
+        """
         self._stop.set()
-        self._thread.join()
-        deadline = time.monotonic() + PATIENCE_S
-        while not self._round(unfinished=unfinished):
-            if time.monotonic() > deadline:
-                raise TrackingError(
-                    f"The tracking store at {self._mirror.uri} has not answered for {PATIENCE_S / 60:.0f} minutes "
-                    f"({self.trouble}). Nothing is lost: run the same command again when it is back."
-                )
-            time.sleep(2)
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._until_done(lambda: self._round(unfinished=unfinished))
+        self._until_done(lambda: self._closed(status, artifacts))
+
+    def _until_done(self, work: Callable[[], bool]) -> None:
+        deadline, refusals = time.monotonic() + self._patience_s, 0
+        while not work():
+            refusals += self._mirror.answers()
+            if refusals >= REFUSALS or time.monotonic() > deadline:
+                raise TrackingError(self._complaint(refused=refusals >= REFUSALS))
+            time.sleep(min(2.0, self._patience_s))
+
+    def _complaint(self, *, refused: bool) -> str:
+        about, why = next(iter(self.trouble.items()))
+        others = f" and {len(self.trouble) - 1} more" if len(self.trouble) > 1 else ""
+        what = (
+            f"did not take {about}{others}" if refused else f"has not answered for {self._patience_s / 60:.0f} minutes"
+        )
+        return (
+            f"The tracking store at {self._mirror.uri} {what}: {why}. Nothing is lost: mend that and run the same "
+            "command again, it copies what is missing."
+        )
 
     def _work(self) -> None:
         while not self._stop.wait(EVERY_S):
             self._round(unfinished="RUNNING")
 
     def _round(self, *, unfinished: str) -> bool:
-        """Copy every pending trial once; False if MLflow did not answer."""
+        """Copy every pending trial once; False if one could not be."""
         with self._guard:
             pending = list(self._pending.values())
+        trouble: dict[str, str] = {}
+        in_a_row = 0
         for trial in pending:
-            record = record_of(trial, self._folder.trial(trial), code_version=self._code, unfinished=unfinished)
             try:
-                self._mirror.sync(record)
+                self._copy(trial, unfinished)
             except Exception as error:
                 # whatever a client far away raises: the folder still has it, and the next round tries again
-                self.trouble = error
-                return False
-            if record.status in ("FINISHED", "FAILED"):
-                with self._guard:
-                    self._pending.pop(trial.key, None)
-        self.trouble = None
+                trouble[trial.key] = _first_line(error)
+                in_a_row += 1
+                if in_a_row == IN_A_ROW:
+                    break
+            else:
+                in_a_row = 0
+        self.trouble = trouble
+        return not trouble
+
+    def _copy(self, trial: Trial, unfinished: str) -> None:
+        folder, key = self._folder.trial(trial), key_of(trial)
+        with self._guard:
+            why = self._failed.get(trial.key)
+        result = read_result(folder)
+        status = unfinished
+        if result is not None:
+            status, why = ("FINISHED" if result["status"] == FINISHED else "FAILED"), result.get("error")
+        elif why is not None:
+            status = "FAILED"
+        if status == "RUNNING" or self._mirror.status(key) != (status, why):  # else all of it is there
+            record = record_of(trial, folder, code_version=self._code, unfinished=unfinished)
+            self._mirror.sync(replace(record, status=status, error=why))
+        if status in ("FINISHED", "FAILED"):
+            with self._guard:
+                self._pending.pop(trial.key, None)
+
+    def _closed(self, status: str, artifacts: Sequence[Path]) -> bool:
+        try:
+            self._mirror.close_sweep(status=status, artifacts=artifacts)
+        except Exception as error:
+            self.trouble = {f"the end of {self._sweep.name}": _first_line(error)}
+            return False
         return True
 
 
-def record_of(trial: Trial, folder: Path, *, code_version: str, unfinished: str) -> TrialRecord:
-    """A trial's folder in MLflow's terms. Names sort and filter: arm, seed, scale, model are params and tags."""
-    result = read_result(folder)
-    status = unfinished if result is None else "FINISHED" if result["status"] == FINISHED else "FAILED"
-    config = trial.config.to_plain() if trial.config else {}
-    data = config.pop("data", {})
-    overrides = config.pop("overrides", {})
-    params: dict[str, Any] = {
-        "arm": trial.arm,
-        "seed": trial.seed,
-        **({"parameters": result["parameters"]} if result and "parameters" in result else {}),
-        **{name: value for name, value in config.items() if name not in ("seed", "device", "version")},
-        **{f"model.{name}": value for name, value in overrides.items()},
-        **{f"data.{name}": value for name, value in data.items() if name != "store"},
-    }
-    tags = {
-        "sweep": trial.sweep,
-        "arm": trial.arm,
-        "seed": str(trial.seed),
-        "scale": trial.scale,
-        "model": trial.config.model if trial.config else trial.baseline or "",
-        "nowcastlab.identity": trial.identity,
-        "nowcastlab.data_digest": _digest(trial),
-        "nowcastlab.code": code_version,
-        "nowcastlab.version": __version__,
-        "nowcastlab.python": platform.python_version(),
-        "nowcastlab.machine": platform.node(),
-        "nowcastlab.folder": str(folder.resolve()),
-    }
-    done = result if result is not None and result["status"] == FINISHED else None
-    files = [folder / "config.json", folder / "history.jsonl", *(scores_path(folder, s) for s in trial.settings)]
-    return TrialRecord(
-        key=f"{trial.sweep}/{trial.scale}/{trial.key}",
-        name=trial.key,
-        params=params,
-        tags=tags,
-        history=read_history(folder),
-        curves=_curves(done) if done else {},
-        artifacts=[path for path in files if path.is_file()],
-        status=status,
-        error=result.get("error") if result else None,
-    )
-
-
-def _curves(result: dict[str, Any]) -> dict[str, dict[int, float]]:
-    """Final scores as single values at step 0."""
-    curves: dict[str, dict[int, float]] = {"seconds": {0: result["seconds"]}}
-    for setting, scores in result["scores"].items():
-        if setting == DIGITS:
-            curves["test/mse"] = {0: scores["mse"]}
-            curves["test/mse/lead"] = {i + 1: value for i, value in enumerate(scores["mse_per_lead"])}
-            continue
-        for name in ("bmse", "bmae", "mse", "mae"):
-            curves[f"{setting}/{name}"] = {0: scores[name]}
-        for name in ("csi", "hss", "pod", "far"):
-            for threshold, value in zip(scores["thresholds_mmh"], scores[name], strict=True):
-                if value is not None:  # a threshold that never occurred has no score
-                    curves[f"{setting}/{name}/r{threshold:g}"] = {0: value}
-    return curves
-
-
-def _digest(trial: Trial) -> str:
-    if trial.radar is not None:
-        return trial.radar.digest
-    assert trial.config is not None
-    return trial.config.data.digest
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

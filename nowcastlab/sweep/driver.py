@@ -11,21 +11,25 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import ray
 from ray import tune
 from ray.tune import Callback
 
 from nowcastlab import engine
-from nowcastlab.sweep.clerk import Clerk
+from nowcastlab.errors import NowcastlabError
 from nowcastlab.sweep.design import Sweep, Trial
 from nowcastlab.sweep.folder import SweepFolder
+from nowcastlab.sweep.preflight import check_machines, check_sweep
 from nowcastlab.sweep.trial import FINISHED, read_result, run_trial
 from nowcastlab.sweep.view import View, outcome_text
-from nowcastlab.tracking import Mirror, connect
+from nowcastlab.training import read_history
 
-ATTEMPTS = 4  # at a trial whose worker died
-WORKER_DIED = f"its worker died {ATTEMPTS} times"
+if TYPE_CHECKING:
+    from nowcastlab.sweep.clerk import Clerk
+
+ATTEMPTS = 4  # at a trial that gets no further, because its worker dies or its machine is full
 Say = Callable[[str], None]
 
 
@@ -46,50 +50,98 @@ def run_sweep(
     gpus_per_trial: float = 0,
     cpus: int | None = None,
     tracking_uri: str | None = None,
+    patience_s: float | None = None,
     say: Say = print,
 ) -> SweepResult:
-    """Do what is missing of a sweep. Interrupted with Ctrl-C, or killed, the same call goes on."""
+    """Do what is missing of a sweep. Interrupted with Ctrl-C, or killed, the same call goes on.
+
+    patience_s   how long to wait, at the end, for a tracking server that is away
+    """
+    # MLflow is the driver's alone: a worker, which imports this module too, need not wait for it
+    from nowcastlab.sweep.clerk import PATIENCE_S, Clerk
+    from nowcastlab.sweep.record import key_of
+    from nowcastlab.tracking import Mirror, connect
+
     folder = SweepFolder(root.resolve(), sweep)
     with folder.claim():
+        check_sweep(folder)
         mirror = Mirror(connect(tracking_uri), sweep.name)
         mirror.open_sweep(
             key=f"{sweep.name}/{sweep.scale}",
             name=f"{sweep.name} ({sweep.scale})",
             params={"scale": sweep.scale, "arms": len(sweep.arms), "seeds": list(sweep.seeds)},
             tags={"sweep": sweep.name, "scale": sweep.scale, "question": sweep.question},
+            identities={key_of(trial): trial.identity for trial in sweep.trials},
         )
-        clerk = Clerk(sweep, folder, mirror, code_version())
-        for trial in sweep.trials:
-            if trial not in folder.missing():
-                clerk.watch(trial)  # finished, perhaps by a driver that died before it told MLflow
+        folder.forget_failures()
+        clerk = Clerk(
+            sweep, folder, mirror, code_version(), patience_s=PATIENCE_S if patience_s is None else patience_s
+        )
+        for trial in folder.begun():
+            clerk.watch(trial)  # by a driver that died, perhaps before it told MLflow how it ended
         clerk.start()
-        interrupted = False
+        failed: dict[str, str] = {}
         try:
-            interrupted = _run_trials(folder, clerk, cpus_per_trial, gpus_per_trial, cpus, say)
+            _run_trials(folder, clerk, failed, cpus_per_trial, gpus_per_trial, cpus, say)
         finally:
-            clerk.finish(unfinished="KILLED")
-            missing = folder.missing()
-            mirror.close_sweep(status="FINISHED" if not missing else "KILLED", artifacts=[folder.path / "sweep.json"])
-        return _result(folder, mirror.link(), interrupted)
+            status = "FINISHED" if not folder.missing() else "FAILED" if failed else "KILLED"
+            clerk.finish(unfinished="KILLED", status=status, artifacts=[folder.path / "sweep.json"])
+        missing = folder.missing()
+        return SweepResult(
+            folder=folder,
+            finished=[trial for trial in sweep.trials if trial not in missing],
+            failed=failed,
+            unfinished=[trial for trial in missing if trial.key not in failed],
+            link=mirror.link(),
+        )
 
 
 def _run_trials(
-    folder: SweepFolder, clerk: Clerk, cpus_each: float, gpus_each: float, cpus: int | None, say: Say
-) -> bool:
-    """Run the trials that are missing; True if the run was interrupted."""
+    folder: SweepFolder,
+    clerk: Clerk,
+    failed: dict[str, str],
+    cpus_each: float,
+    gpus_each: float,
+    cpus: int | None,
+    say: Say,
+) -> None:
+    """Run the trials that are missing, and note in `failed` those that end badly."""
     todo = {trial.key: trial for trial in folder.missing()}
     if not todo:
-        return False
+        return
     engine.connect(cpus=cpus)
+    if not os.environ.get("RAY_ADDRESS"):  # a cluster may grow
+        check_machines(cpus_each, gpus_each, [node["Resources"] for node in ray.nodes() if node["Alive"]])
+    view = View(list(todo.values()), say)
+    watch = _Watch(todo, folder, clerk, view, failed)
+    try:
+        while todo:
+            before = {key: _progress(folder.trial(trial)) for key, trial in todo.items()}
+            watch.given_up.clear()
+            _fit(folder, todo, watch, cpus_each, gpus_each)
+            # Tune tries each so often. A long trial on machines that come and go needs more: while it gets further.
+            todo = {key: todo[key] for key in watch.given_up if _progress(folder.trial(todo[key])) > before[key]}
+            for key in watch.given_up.keys() - todo.keys():
+                watch.ended(key, watch.given_up[key])
+    finally:
+        view.close()
+
+
+def _fit(folder: SweepFolder, todo: dict[str, Trial], watch: _Watch, cpus_each: float, gpus_each: float) -> None:
     plain = {key: trial.to_plain() for key, trial in todo.items()}
     folders = {key: str(folder.trial(trial)) for key, trial in todo.items()}
 
     def trainable(config: dict[str, Any]) -> None:
         key = config["key"]
-        result = run_trial(Trial.from_plain(plain[key]), Path(folders[key]), report=tune.report)
+        result = read_result(Path(folders[key]))
+        if result is None:
+            result = run_trial(Trial.from_plain(plain[key]), Path(folders[key]), report=tune.report)
+            if not result.get("expected", True):
+                # A worker in which something unexpected happened may be unfit for the next trial, as one whose CUDA
+                # context is broken: let it go. The attempt after this one finds the result.
+                raise RuntimeError(result["error"])
         tune.report({"status": result["status"]})
 
-    view = View(list(todo.values()), say)
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"  # the folders and MLflow hold all of it
     tuner = tune.Tuner(
         tune.with_resources(trainable, {"cpu": cpus_each, "gpu": gpus_each}),
@@ -99,22 +151,33 @@ def _run_trials(
             name=f"run-{len(list(folder.path.glob('tune/run-*'))) + 1}",
             storage_path=str(folder.path / "tune"),
             failure_config=tune.FailureConfig(max_failures=ATTEMPTS - 1),
-            callbacks=[_Watch(todo, folder, clerk, view)],
+            callbacks=[watch],
             verbose=0,
         ),
     )
     try:
         tuner.fit()
-    finally:
-        view.close()
-    return any(read_result(folder.trial(trial)) is None for trial in todo.values())
+    except (tune.TuneError, OSError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise NowcastlabError(
+            f"Ray Tune gave up the sweep in {folder.path}: {first} Mend that; the same command, run again, goes on."
+        ) from error
+
+
+def _progress(folder: Path) -> tuple[int, int]:
+    """What only grows while a trial gets further: the steps it reported, the files it finished."""
+    history = read_history(folder)
+    return (history[-1]["step"] if history else 0, len(list(folder.glob("scores-*.npz"))))
 
 
 class _Watch(Callback):
     """Tells the clerk what has begun, and the person how it goes."""
 
-    def __init__(self, todo: dict[str, Trial], folder: SweepFolder, clerk: Clerk, view: View) -> None:
-        self._todo, self._folder, self._clerk, self._view = todo, folder, clerk, view
+    def __init__(
+        self, todo: dict[str, Trial], folder: SweepFolder, clerk: Clerk, view: View, failed: dict[str, str]
+    ) -> None:
+        self._todo, self._folder, self._clerk, self._view, self._failed = dict(todo), folder, clerk, view, failed
+        self.given_up: dict[str, str] = {}  # by Tune, and why
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # Tune saves its callbacks for a restore that we never make
@@ -129,31 +192,31 @@ class _Watch(Callback):
         self._view.moved(trial.config["key"], result.get("step", 0))
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        self._ended(trial.config["key"])
+        self.ended(trial.config["key"])
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        if trial.status == "ERROR":  # after the last attempt
-            self._ended(trial.config["key"])
+        """After the last attempt."""
+        self.given_up[trial.config["key"]] = f"given up after {ATTEMPTS} attempts: {_cause(trial)}"
 
-    def _ended(self, key: str) -> None:
-        result = read_result(self._folder.trial(self._todo[key])) or {}
+    def ended(self, key: str, why: str | None = None) -> None:
+        """A trial has come to its end; `why` for one that left no result."""
+        trial = self._todo[key]
+        result = read_result(self._folder.trial(trial)) or {}
         if result.get("status") == FINISHED:
             self._view.ended(key, outcome_text(result["seconds"], result["scores"]))
-        else:
-            self._view.ended(key, f"failed: {result.get('error', WORKER_DIED)}")
+        elif result or why:
+            self._failed[key] = result.get("error") or why or ""
+            if not result:
+                self._clerk.failed(trial, self._failed[key])
+            self._view.ended(key, f"failed: {self._failed[key]}")
 
 
-def _result(folder: SweepFolder, link: str, interrupted: bool) -> SweepResult:
-    results = {trial.key: read_result(folder.trial(trial)) for trial in folder.sweep.trials}
-    missing = folder.missing()
-    failed = {t.key: (results[t.key] or {}).get("error", WORKER_DIED) for t in missing if not interrupted}
-    return SweepResult(
-        folder=folder,
-        finished=[trial for trial in folder.sweep.trials if trial not in missing],
-        failed=failed,
-        unfinished=missing if interrupted else [],
-        link=link,
-    )
+def _cause(trial: Any) -> str:
+    """Why the last attempt failed, in a line, from the text that Tune keeps beside its own files."""
+    path = Path(trial.error_file or "")
+    lines = path.read_text().strip().splitlines() if path.is_file() else []
+    raised = any("Traceback (most recent call last)" in line or "ray::" in line for line in lines)
+    return lines[-1].strip() if raised else "its worker died each time"
 
 
 def code_version() -> str:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import fcntl
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from nowcastlab.errors import ConfigError
+from nowcastlab.errors import ConfigError, StoreError
 from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.design import Sweep, Trial
-from nowcastlab.sweep.trial import FINISHED, read_result
+from nowcastlab.sweep.trial import FINISHED, RESULT, read_result
 
 SWEEP = "sweep.json"
 
@@ -30,6 +30,10 @@ class SweepFolder:
     def trial(self, trial: Trial) -> Path:
         return self.path / "trials" / trial.key
 
+    def begun(self) -> list[Trial]:
+        """The trials that have a folder, and so perhaps a run in MLflow."""
+        return [trial for trial in self.sweep.trials if self.trial(trial).is_dir()]
+
     def missing(self) -> list[Trial]:
         """The trials without a good result."""
         return [trial for trial in self.sweep.trials if not self._finished(trial)]
@@ -38,29 +42,81 @@ class SweepFolder:
         result = read_result(self.trial(trial))
         return result is not None and result["status"] == FINISHED and result["identity"] == trial.identity
 
+    def forget_failures(self) -> None:
+        """They are tried anew; until then an old failure would be taken for the outcome."""
+        for trial in self.missing():
+            (self.trial(trial) / RESULT).unlink(missing_ok=True)
+
     @contextmanager
     def claim(self) -> Iterator[None]:
         """One driver at a time; and the sweep must be the one that was begun here."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / ".lock", "w") as lock:
+        with ExitStack() as held:
             try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                lock = held.enter_context(open(self.path / ".lock", "w"))
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._settle()
             except BlockingIOError:
                 raise ConfigError(f"This sweep is running already, in {self.path}. Wait for it to end.") from None
-            self._settle()
+            except OSError as error:
+                raise ConfigError(
+                    f"The sweep's folder {self.path} cannot be written: {error.strerror}. Mend that, or choose another "
+                    "folder (--folder)."
+                ) from None
             yield
 
     def _settle(self) -> None:
+        """Seal the sweep, or see that it is what was sealed. Before a trial was begun it may still be changed."""
         path = self.path / SWEEP
-        plain = self.sweep.to_plain()
-        if path.exists():
-            changed = _changes(json.loads(path.read_bytes()), plain)
-            if changed:
-                raise ConfigError(
-                    f"The sweep was changed after it was begun in {self.path}: {'; '.join(changed[:5])}. "
-                    "Put it back as it was to go on, or give the sweep another name."
-                )
-        write_atomically(path, json.dumps(plain, indent=1).encode())
+        plain = json.loads(json.dumps(self.sweep.to_plain()))  # as it is read back
+        begun = _read(path)
+        if begun is not None and self.begun():
+            _refuse_changes(begun, plain, self.path)
+        if begun != plain:
+            write_atomically(path, json.dumps(plain, indent=1).encode())
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} is damaged ({error}). Delete it if the sweep was not changed since: it is written anew."
+        ) from None
+
+
+def _refuse_changes(begun: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
+    stores = _digests(begun), _digests(now)
+    moved = [
+        f"{name} had digest {was[:16]}, now {stores[1][name][:16]}"
+        for name, was in stores[0].items()
+        if stores[1].get(name, was) != was
+    ]
+    if moved:
+        raise StoreError(
+            f"The data changed under the sweep in {folder}: {'; '.join(moved[:3])}. Put the data back as they were to "
+            "go on, or give the sweep another name."
+        )
+    changed = _changes(begun, now)
+    if changed:
+        raise ConfigError(
+            f"The sweep was changed after it was begun in {folder}: {'; '.join(changed[:5])}. "
+            "Put it back as it was to go on, or give the sweep another name."
+        )
+
+
+def _digests(plain: dict[str, Any]) -> dict[str, str]:
+    """What each store and digit set was, by its name."""
+    found = {}
+    for trial in plain["trials"].values():
+        if trial["radar"]:
+            found[trial["radar"]["store"]] = trial["radar"]["digest"]
+        if trial["config"]:
+            data = trial["config"]["data"]
+            found[data.get("store") or data["digits"]] = data["digest"]
+    return found
 
 
 def _changes(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:

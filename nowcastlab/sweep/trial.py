@@ -5,6 +5,7 @@
     online/                                     checkpoints of an online run under way
     examples.npz                                a few forecasts to look at
     environment.txt                             where it ran, and with which versions of what
+    attempts.jsonl                              who took it up, and where they went on
     result.json                                 written last: the trial is finished, or failed and why
 
 Called again it goes on with what is missing. The result is the same to the bit, whatever happened on the way.
@@ -15,11 +16,12 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+import traceback
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from nowcastlab.config import DigitsData
 from nowcastlab.errors import NowcastlabError, StoreError
@@ -39,6 +41,7 @@ from nowcastlab.protocol.examples import KEPT
 from nowcastlab.skill import SequenceScores, load_scores, save_scores, summarize
 from nowcastlab.store import Store, open_store
 from nowcastlab.store.writer import write_atomically
+from nowcastlab.sweep.attempts import Report, attempt
 from nowcastlab.sweep.design import DIGITS, ONLINE, Trial
 from nowcastlab.sweep.environment import environment_facts, environment_text
 from nowcastlab.training import build_model, load_trained, train
@@ -49,41 +52,62 @@ RESULT = "result.json"
 EXAMPLES = "examples.npz"
 ENVIRONMENT = "environment.txt"
 FINISHED, FAILED = "finished", "failed"
-Report = Callable[[dict[str, Any]], object]
 
 _stores: dict[str, Store] = {}  # one a worker: opening reads the record, and mapping a shard is done once
 
 
 def run_trial(trial: Trial, folder: Path, report: Report = lambda metrics: None) -> dict[str, Any]:
-    """Do what is missing of a trial. What went wrong in a known way is a result too, and tried anew the next time."""
+    """Do what is missing of a trial. One that goes wrong on its own has a result too: failed, and why; the next sweep
+    tries it anew. What is the machine's doing (no space, no memory, a file that cannot be read) is raised: the trial
+    may be taken up again, here or elsewhere.
+    """
     done = read_result(folder)
     if done is not None and done["identity"] == trial.identity and done["status"] == FINISHED:
         return done
-    began = time.time()
-    folder.mkdir(parents=True, exist_ok=True)
-    facts: dict[str, str] = {}
-    try:
-        facts = environment_facts(trial.config.device if trial.config else "cpu")
-        if trial.config is not None:
-            train(trial.config, report, folder=folder)
-        scores = {setting: _tested(trial, setting, folder) for setting in trial.settings}
-        if trial.settings and not (folder / EXAMPLES).exists():
-            save_examples(folder / EXAMPLES, _examples(trial, folder))
-    except NowcastlabError as error:
-        outcome: dict[str, Any] = {"status": FAILED, "error": f"{type(error).__name__}: {error}"}
-    else:
-        outcome = {
-            "status": FINISHED,
-            "parameters": _parameters(trial),
-            "scores": scores,
-            "weights": _weights(folder),
-        }
-    seconds = time.time() - began
-    result = {"identity": trial.identity, "key": trial.key, **outcome, "seconds": seconds, "environment": facts}
-    if facts:
-        write_atomically(folder / ENVIRONMENT, environment_text(facts).encode())
-    write_atomically(folder / RESULT, json.dumps(result, indent=1).encode())
+    with attempt(folder, report) as report:
+        began = time.time()
+        facts: dict[str, str] = {}
+        try:
+            facts = environment_facts(trial.config.device if trial.config else "cpu")
+            outcome = _outcome(trial, folder, report)
+        except Exception as error:
+            if _is_the_machines(error):
+                raise
+            outcome = {"status": FAILED, "error": _told(error), "expected": isinstance(error, NowcastlabError)}
+        seconds = time.time() - began
+        result = {"identity": trial.identity, "key": trial.key, **outcome, "seconds": seconds, "environment": facts}
+        if facts:
+            write_atomically(folder / ENVIRONMENT, environment_text(facts).encode())
+        write_atomically(folder / RESULT, json.dumps(result, indent=1).encode())
     return result
+
+
+def _outcome(trial: Trial, folder: Path, report: Report) -> dict[str, Any]:
+    if trial.config is not None:
+        train(trial.config, report, folder=folder)
+    scores = {setting: _tested(trial, setting, folder) for setting in trial.settings}
+    if trial.settings and not (folder / EXAMPLES).exists():
+        save_examples(folder / EXAMPLES, _examples(trial, folder))
+    return {"status": FINISHED, "parameters": _parameters(trial), "scores": scores, "weights": _weights(folder)}
+
+
+def _is_the_machines(error: Exception) -> bool:
+    """Whether the same trial may well succeed at another time or place."""
+    cause: BaseException | None = error
+    while cause is not None:  # a checkpoint that cannot be written is a TrainingError because of an OSError
+        if isinstance(cause, OSError | MemoryError | torch.OutOfMemoryError):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+def _told(error: Exception) -> str:
+    """An error in a line; of one that nobody expected, where it came from too."""
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, NowcastlabError):
+        return text
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{text} (in {place.name}, {place.filename}:{place.lineno})"
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:

@@ -5,10 +5,11 @@ back to whoever makes tables.
 """
 
 from nowcastlab.tracking.backend import connect, tracking_uri
-from nowcastlab.tracking.mirror import Mirror, TrialRecord
+from nowcastlab.tracking.mirror import Data, Mirror, TrialRecord
 from nowcastlab.tracking.reading import TrackedTrial, read_examples, read_scores, read_trials, sweep_names
 
 __all__ = [
+    "Data",
     "Mirror",
     "TrackedTrial",
     "TrialRecord",

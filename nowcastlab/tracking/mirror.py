@@ -1,7 +1,8 @@
 """A sweep's runs in MLflow: one parent, one child a trial, whatever crashed in between.
 
 A run is found by its trial's key, or made. Values are compared with what the run has, per name and step, so nothing is
-logged twice and nothing left out: after a crash, after a server was away, and when the same sweep is run again.
+logged twice and nothing left out: after a crash, after a server was away, and when the same sweep is run again. Where a
+call fails nobody knows whether it was carried out; so what is known of that run is forgotten, and read anew.
 """
 
 from __future__ import annotations
@@ -14,15 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from mlflow import MlflowClient
-from mlflow.entities import Metric, Param, Run
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, RunTag
 from mlflow.exceptions import MlflowException
 
 from nowcastlab.errors import TrackingError
-from nowcastlab.tracking.backend import artifact_root
+from nowcastlab.tracking.backend import answering, artifact_root, shown
 
 TAG = "nowcastlab"
+ERROR = f"{TAG}.error"
 BATCH = 900  # MLflow takes at most 1000 values a call
 LONGEST_VALUE = 5000  # and parameters of 6000 characters
+LONGEST_DIGEST = 36  # of a dataset; the whole of it is a tag
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """What a trial was tested on: a column of its own in the UI."""
+
+    name: str
+    digest: str
+    source: str  # path, URL, or how it was made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +47,10 @@ class TrialRecord:
     tags: Mapping[str, str]
     history: Sequence[Mapping[str, Any]] = ()  # {"step": 100, "train/loss": ...}
     curves: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # by lead: {"test/csi/r0.5": {6: ...}}
-    artifacts: Sequence[Path] = ()  # logged when the trial ends
+    # logged when the trial ends, as are tags that changed since it began
+    artifacts: Sequence[Path] = ()
+    pictures: Sequence[Path] = ()
+    data: Data | None = None
     status: str = "RUNNING"  # FINISHED, FAILED
     error: str | None = None
 
@@ -44,32 +59,60 @@ class Mirror:
     def __init__(self, client: MlflowClient, experiment: str) -> None:
         self._client = client
         self.uri = client.tracking_uri
-        self.experiment_id = self._find_experiment(experiment)
+        with answering(self.uri):
+            self.experiment_id = self._find_experiment(experiment)
         self._runs: dict[str, _MirroredRun] = {}
         self.parent_id: str | None = None
 
-    def open_sweep(self, *, key: str, name: str, params: Mapping[str, Any], tags: Mapping[str, str]) -> str:
-        """The parent run of a sweep."""
-        self.parent_id = self._run(key, name, {**tags, f"{TAG}.kind": "sweep"}, parent=None).run_id
-        self._log_params(self.parent_id, params)
-        self._client.update_run(self.parent_id, status="RUNNING")
+    def open_sweep(
+        self,
+        *,
+        key: str,
+        name: str,
+        params: Mapping[str, Any],
+        tags: Mapping[str, str],
+        identities: Mapping[str, str] | None = None,
+    ) -> str:
+        """The parent run of a sweep. `identities`, by trial key, must be those of the runs that are there already."""
+        with answering(self.uri):
+            self._refuse_foreign(identities or {})
+            run = self._run(key, name, {**tags, f"{TAG}.kind": "sweep"}, parent=None)
+            self.parent_id = run.run_id
+            self._log_params(run, params)
+            self._client.update_run(run.run_id, status="RUNNING")
         return self.parent_id
 
     def close_sweep(self, *, status: str, artifacts: Sequence[Path] = ()) -> None:
+        """May be called again where it raised."""
         assert self.parent_id is not None
         for path in artifacts:
             self._client.log_artifact(self.parent_id, str(path))
         self._client.set_terminated(self.parent_id, status=status)
 
+    def answers(self) -> bool:
+        """Whether the store can be read just now."""
+        try:
+            self._client.get_experiment(self.experiment_id)
+        except Exception:  # whatever a client far away raises
+            return False
+        return True
+
     def sync(self, record: TrialRecord) -> None:
-        """Bring the trial's run up to what its folder says. Raises MlflowException where MLflow does not answer."""
+        """Bring the trial's run up to what its folder says. Raises what MLflow raises; the next call makes it good."""
+        try:
+            self._sync(record)
+        except Exception:
+            self._runs.pop(record.key, None)
+            raise
+
+    def _sync(self, record: TrialRecord) -> None:
         run = self._run(record.key, record.name, {**record.tags, f"{TAG}.kind": "trial"}, parent=self.parent_id)
-        if run.status == record.status and run.status != "RUNNING":
+        if (run.status, run.error) == (record.status, record.error) and run.status != "RUNNING":
             return
         if run.status != "RUNNING":
             self._client.update_run(run.run_id, status="RUNNING")  # a failed trial that was taken up again
             run.status = "RUNNING"
-        self._log_params(run.run_id, record.params)
+        self._log_params(run, record.params)
         values = [(name, step, value) for step, name, value in _values(record)]
         fresh = [(name, step, value) for name, step, value in values if step not in run.logged[name]]
         now = int(time.time() * 1000)
@@ -82,10 +125,25 @@ class Mirror:
             return
         for path in record.artifacts:
             self._client.log_artifact(run.run_id, str(path))
+        for path in record.pictures:
+            self._client.log_artifact(run.run_id, str(path), "pictures")
+        changed = [RunTag(k, v[:LONGEST_VALUE]) for k, v in record.tags.items() if run.tags.get(k) != v]
+        for first in range(0, len(changed), 100):
+            self._client.log_batch(run.run_id, tags=changed[first : first + 100])
+        if record.data is not None:
+            self._client.log_inputs(run.run_id, datasets=[_dataset(record.data)])
         if record.error is not None:
-            self._client.set_tag(run.run_id, f"{TAG}.error", record.error[:LONGEST_VALUE])
-        self._client.set_terminated(run.run_id, status=record.status)
+            self._client.set_tag(run.run_id, ERROR, record.error[:LONGEST_VALUE])
+        elif run.error is not None:
+            self._client.delete_tag(run.run_id, ERROR)
+        run.error = record.error
+        self._client.set_terminated(run.run_id, status=record.status)  # last: what is ended is whole
         run.status = record.status
+
+    def status(self, key: str) -> tuple[str, str | None] | None:
+        """How a run stands, and its error, as far as this mirror knows: cheap, and None before its first sync."""
+        run = self._runs.get(key)
+        return (run.status, run.error) if run else None
 
     def link(self) -> str:
         """Where a person finds the sweep in the UI of a server at this address."""
@@ -105,36 +163,63 @@ class Mirror:
             )
         return found.experiment_id
 
+    def _refuse_foreign(self, identities: Mapping[str, str]) -> None:
+        """Two designs of one name would be mixed up in one table."""
+        for key, identity in identities.items():
+            for run in self._find(key):
+                there = run.data.tags.get(f"{TAG}.identity", identity)
+                if there != identity:
+                    raise TrackingError(
+                        f"{shown(self.uri)} has a run of {key} that was set up otherwise (identity {there[:12]}, this "
+                        f"one's {identity[:12]}). Give the sweep another name, or delete that run in the UI."
+                    )
+
+    def _find(self, key: str) -> list[Run]:
+        """The runs of a key, the oldest first."""
+        found = self._client.search_runs([self.experiment_id], filter_string=f"tags.`{TAG}.key` = '{key}'")
+        return sorted(found, key=lambda run: (run.info.start_time, run.info.run_id))
+
     def _run(self, key: str, name: str, tags: Mapping[str, str], *, parent: str | None) -> _MirroredRun:
         if key not in self._runs:
-            found = self._client.search_runs(
-                [self.experiment_id], filter_string=f"tags.`{TAG}.key` = '{key}'", max_results=2
+            if not self._find(key):
+                self._create(key, name, tags, parent)
+            # looked for again even when it was just made: another driver may have made one in the same moment
+            run, *others = self._find(key)
+            for other in others:
+                self._client.delete_run(other.info.run_id)  # MLflow keeps it, as deleted
+            mirrored = _MirroredRun(
+                run_id=run.info.run_id,
+                status=run.info.status,
+                error=run.data.tags.get(ERROR),
+                params=set(run.data.params),
+                tags=dict(run.data.tags),
+                logged=defaultdict(set),
             )
-            if len(found) > 1:
-                raise TrackingError(f"MLflow has {len(found)} runs for {key}. Delete all but one of them in the UI.")
-            run = found[0] if found else self._create(key, name, tags, parent)
-            self._runs[key] = _MirroredRun(run_id=run.info.run_id, status=run.info.status)
             for metric in run.data.metrics:
                 history = self._client.get_metric_history(run.info.run_id, metric)
-                self._runs[key].logged[metric] = {value.step for value in history}
+                mirrored.logged[metric] = {value.step for value in history}
+            self._runs[key] = mirrored  # not before all of it is known
         return self._runs[key]
 
     def _create(self, key: str, name: str, tags: Mapping[str, str], parent: str | None) -> Run:
         every = {**tags, f"{TAG}.key": key, **({"mlflow.parentRunId": parent} if parent else {})}
         return self._client.create_run(self.experiment_id, run_name=name, tags=every)
 
-    def _log_params(self, run_id: str, params: Mapping[str, Any]) -> None:
-        there = self._client.get_run(run_id).data.params
-        fresh = [Param(k, str(v)[:LONGEST_VALUE]) for k, v in params.items() if k not in there]
+    def _log_params(self, run: _MirroredRun, params: Mapping[str, Any]) -> None:
+        fresh = [Param(k, str(v)[:LONGEST_VALUE]) for k, v in params.items() if k not in run.params]
         for first in range(0, len(fresh), 100):
-            self._client.log_batch(run_id, params=fresh[first : first + 100])
+            self._client.log_batch(run.run_id, params=fresh[first : first + 100])
+        run.params |= set(params)
 
 
 @dataclass(kw_only=True)
 class _MirroredRun:
     run_id: str
     status: str
-    logged: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    error: str | None
+    params: set[str]
+    tags: dict[str, str]
+    logged: dict[str, set[int]]
 
 
 def _values(record: TrialRecord) -> list[tuple[int, str, float]]:
@@ -143,3 +228,8 @@ def _values(record: TrialRecord) -> list[tuple[int, str, float]]:
     ]
     values += [(step, name, value) for name, curve in record.curves.items() for step, value in curve.items()]
     return values
+
+
+def _dataset(data: Data) -> DatasetInput:
+    dataset = Dataset(name=data.name, digest=data.digest[:LONGEST_DIGEST], source_type="nowcastlab", source=data.source)
+    return DatasetInput(dataset=dataset, tags=[InputTag("mlflow.data.context", "test")])

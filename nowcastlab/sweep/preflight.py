@@ -1,0 +1,100 @@
+"""What can be known to go wrong, said before the first trial: data that are not what they were, no space, no machine
+that is large enough. A sweep's names and seeds are checked when it is made (design), its models with their configs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import torch
+
+from nowcastlab.errors import ConfigError, NowcastlabError, StoreError
+from nowcastlab.store import open_store
+from nowcastlab.sweep.design import ONLINE, Arm, Sweep
+from nowcastlab.sweep.folder import SweepFolder
+from nowcastlab.training import build_model
+from nowcastlab.training.task import open_task
+
+# Bytes a weight, in float32: a checkpoint to go on from has it three times, with Adam's two averages, and the best has
+# it once. Two of each are kept; of an online run, two more to go on from.
+CHECKPOINTS = 2 * (3 + 1) * 4
+ONLINE_CHECKPOINTS = 2 * 3 * 4
+SMALL_FILES = 500_000  # a trial: scores, history, examples, pictures, and their copies in MLflow
+
+
+def check_sweep(folder: SweepFolder) -> None:
+    """Raise what would fail every trial of an arm, or the whole sweep half-way."""
+    check_data(folder.sweep)
+    check_space(folder)
+
+
+def check_data(sweep: Sweep) -> None:
+    """Every store and digit set is here and is what the sweep was made with, and has windows to train on."""
+    if sweep.radar is not None:
+        digest = open_store(sweep.radar.store).digest
+        if digest != sweep.radar.digest:
+            raise StoreError(
+                f"{sweep.radar.store} changed under the sweep: its digest was {sweep.radar.digest[:16]}, now it is "
+                f"{digest[:16]}. Put the store back as it was, or give the sweep another name."
+            )
+    seen = set()
+    for arm in sweep.arms:
+        if arm.config is not None and arm.config.data not in seen:
+            seen.add(arm.config.data)
+            try:
+                # on the CPU: the machine that starts a sweep need not have the GPU its trials run on
+                open_task(arm.config, torch.device("cpu"))
+            except NowcastlabError as error:
+                raise type(error)(f"Arm {arm.name}: {error}") from None
+
+
+def check_space(folder: SweepFolder) -> None:
+    """Enough is free for what the missing trials will leave."""
+    needed = space_needed(folder)
+    free = shutil.disk_usage(folder.path).free
+    if needed > free:
+        raise ConfigError(
+            f"The sweep needs about {size(needed)} more in {folder.path}, for the checkpoints and scores of "
+            f"{len(folder.missing())} trials, and {size(free)} are free there. Make room, or choose another folder "
+            "(--folder)."
+        )
+
+
+def space_needed(folder: SweepFolder) -> int:
+    """Bytes the missing trials will add to what they have written already."""
+    each = {arm.name: _bytes_of(arm) for arm in folder.sweep.arms}
+    return sum(max(0, each[trial.arm] - _bytes_in(folder.trial(trial))) for trial in folder.missing())
+
+
+def check_machines(cpus_each: float, gpus_each: float, nodes: list[dict[str, float]]) -> None:
+    """Some machine can hold a trial: Ray would wait for one for ever."""
+    if any(node.get("CPU", 0) >= cpus_each and node.get("GPU", 0) >= gpus_each for node in nodes):
+        return
+    have = "; ".join(f"{node.get('CPU', 0):g} CPUs, {node.get('GPU', 0):g} GPUs" for node in nodes)
+    raise ConfigError(
+        f"A trial asks for {cpus_each:g} CPUs and {gpus_each:g} GPUs, and no machine here has them ({have}). "
+        "Ask for less (--cpus-per-trial, --gpus-per-trial), or join a larger cluster (RAY_ADDRESS)."
+    )
+
+
+def size(count: int) -> str:
+    for unit, factor in (("GB", 10**9), ("MB", 10**6)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count / 1000:.0f} kB"
+
+
+def _bytes_of(arm: Arm) -> int:
+    if arm.config is None:
+        return SMALL_FILES
+    weights = sum(parameter.numel() for parameter in build_model(arm.config).parameters())
+    return weights * (CHECKPOINTS + ONLINE_CHECKPOINTS * (ONLINE in arm.settings)) + SMALL_FILES
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            total += os.stat(os.path.join(parent, name)).st_size
+    return total
