@@ -22,7 +22,7 @@ LAYERS = [
     ["protocol"],
     ["significance"],
     ["figures"],
-    ["engine"],
+    ["engine", "cluster"],
     ["tracking"],
     ["sweep"],
     ["report"],
@@ -33,7 +33,7 @@ HEIGHT = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 
 # What the outside worlds are called, and who may speak to them.
 OWNERS = {
-    "ray": {"nowcastlab.engine", "nowcastlab.sweep"},
+    "ray": {"nowcastlab.engine", "nowcastlab.sweep", "nowcastlab.cluster"},
     "mlflow": {"nowcastlab.tracking"},
     "zarr": {"nowcastlab.store"},
     "numcodecs": {"nowcastlab.store"},
