@@ -1,0 +1,88 @@
+"""`nowcastlab ui`: every trial in a browser."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+
+import click
+
+
+@click.command()
+@click.option("--sweep", help="Whose page to name first.  [the newest]")
+@click.option("--port", type=click.IntRange(1, 65535), help="[the first free one from 5000]")
+@click.option("--open", "launch", is_flag=True, help="Open the page in a browser too.")
+def command(sweep: str | None, port: int | None, launch: bool) -> None:
+    """Look at sweeps in MLflow's pages: every trial, its curves, its pictures.
+
+    Serves what MLFLOW_TRACKING_URI names, or the local work/mlflow.db, on this machine alone, and prints the link to
+    the sweep's runs. Ctrl-C ends it. Where MLFLOW_TRACKING_URI is a server that runs already, only the link is printed.
+
+    In the pages: group runs by `arm` to average over seeds, add columns as `test/mse`, and look at a run's Artifacts
+    for its pictures.
+
+    \b
+    Examples:
+      nowcastlab ui
+      nowcastlab ui --sweep links-vs-kernel
+      nowcastlab ui --port 8080
+      ssh -L 5000:127.0.0.1:5000 gpu-machine      to look from elsewhere
+    """
+    from nowcastlab.errors import TrackingError
+    from nowcastlab.tracking import connect, tracking_uri
+    from nowcastlab.tracking.backend import SQLITE, database_path
+    from nowcastlab.tracking.server import serving
+
+    uri = tracking_uri()
+    if uri.startswith(SQLITE) and not database_path(uri).is_file():
+        raise TrackingError(
+            f"No runs yet: there is no {database_path(uri)}. Run a sweep first, as `python sweeps/links_vs_kernel.py`, "
+            "or run this where you ran one, or set MLFLOW_TRACKING_URI."
+        )
+    pages = _pages(connect(uri), sweep)
+    if uri.startswith("http"):
+        _print(uri, pages, launch)
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)  # asked to end by a system as by a person
+    click.echo("Starting MLflow's server ...", err=True)
+    try:
+        with serving(uri, port=port) as base:
+            _print(base, pages, launch)
+            click.echo("Ctrl-C ends it.", err=True)
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        click.echo("Ended.", err=True)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _pages(client: object, sweep: str | None) -> dict[str, str]:
+    """Experiments by sweep, the one to look at first; none for a store without sweeps."""
+    from nowcastlab.errors import TrackingError
+
+    found = client.search_experiments(order_by=["last_update_time DESC"])  # type: ignore[attr-defined]
+    pages = {experiment.name: experiment.experiment_id for experiment in found if experiment.name != "Default"}
+    if sweep is not None:
+        if sweep not in pages:
+            raise TrackingError(f"No sweep {sweep!r} there. The sweeps are: {', '.join(sorted(pages)) or 'none yet'}.")
+        pages = {sweep: pages[sweep], **pages}
+    return pages
+
+
+def _print(base: str, pages: dict[str, str], launch: bool) -> None:
+    from nowcastlab.tracking.server import experiment_link
+
+    links = {name: experiment_link(base, experiment) for name, experiment in pages.items()}
+    if not links:
+        click.echo(f"No sweeps there yet; its pages: {base}")
+        return
+    width = max(map(len, links))
+    for name, link in links.items():
+        click.echo(f"{name:<{width}}  {link}")
+    if launch:
+        click.launch(next(iter(links.values())))

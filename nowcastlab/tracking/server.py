@@ -1,0 +1,124 @@
+"""MLflow's own server for one person: a child process on this machine alone, gone when it is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from nowcastlab.errors import TrackingError
+
+HOST = "127.0.0.1"  # a default server takes anonymous writes: it is not for others
+FIRST_PORT, PORTS = 5000, 40
+PATIENCE_S = 120.0  # MLflow takes some seconds to import, on a busy machine many
+GRACE_S = 10.0
+
+
+def experiment_link(base: str, experiment_id: str) -> str:
+    """The page of an experiment's runs. The UI's own start page is for language models."""
+    return f"{base.rstrip('/')}/#/experiments/{experiment_id}/runs"
+
+
+@contextmanager
+def serving(uri: str, *, port: int | None = None) -> Iterator[str]:
+    """A server on a tracking store, for as long as the block lasts; gives its address once it answers."""
+    port = _checked(port) if port is not None else _free_port()
+    base = f"http://{HOST}:{port}"
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--backend-store-uri",
+        uri,
+        "--host",
+        HOST,
+        "--port",
+        str(port),
+    ]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with tempfile.TemporaryFile() as log:
+        # A session of its own: Ctrl-C is ours to pass on, and its workers are ended with it.
+        server = subprocess.Popen(
+            [*command, "--workers", "1"], env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            _wait(server, f"{base}/health", log)
+            yield base
+        finally:
+            _end(server)
+
+
+def _wait(server: subprocess.Popen[bytes], health: str, log: object) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise TrackingError(f"MLflow's server ended at once: {_last_words(log)}")
+        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(health, timeout=2):
+            return
+        time.sleep(0.2)
+    raise TrackingError(f"MLflow's server did not answer within {PATIENCE_S:.0f} s: {_last_words(log)}")
+
+
+def _last_words(log: object) -> str:
+    log.seek(0)  # type: ignore[attr-defined]
+    lines = log.read().decode(errors="replace").strip().splitlines()  # type: ignore[attr-defined]
+    return " / ".join(lines[-3:]) or "it said nothing."
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """The server and every process of its session: asked first, then made to."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, how)
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(GRACE_S)
+            break
+    deadline = time.monotonic() + GRACE_S
+    while _lives(server.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if _lives(server.pid):
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+
+
+def _lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _checked(port: int) -> int:
+    if not _is_free(port):
+        raise TrackingError(
+            f"Port {port} is taken, perhaps by another `nowcastlab ui`. Give another one with --port, or leave it out "
+            "for the first that is free."
+        )
+    return port
+
+
+def _free_port() -> int:
+    for port in range(FIRST_PORT, FIRST_PORT + PORTS):
+        if _is_free(port):
+            return port
+    raise TrackingError(f"No port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} is free. Give one with --port.")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,97 @@
+"""`nowcastlab ui`, started and ended for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from nowcastlab.cli.ui import command
+from nowcastlab.errors import TrackingError
+from nowcastlab.tracking import Mirror, connect
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of one sweep without trials."""
+    uri = f"sqlite:///{tmp_path_factory.mktemp('ui')}/mlflow.db"
+    Mirror(connect(uri), "links-vs-kernel").open_sweep(key="k", name="n", params={}, tags={})
+    return uri
+
+
+def start(uri: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", "from nowcastlab.cli import main; main()", "ui"],
+        env={**os.environ, "MLFLOW_TRACKING_URI": uri},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def processes_of(session: int) -> list[int]:
+    """Every living process of a session."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_it_serves_the_sweep_on_loopback_and_leaves_nothing_behind(database: str) -> None:
+    process = start(database)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    try:
+        found = re.fullmatch(r"links-vs-kernel  (http://127\.0\.0\.1:\d+)/#/experiments/(\d+)/runs\n", line)
+        assert found, line + (process.stderr.read() if process.poll() is not None and process.stderr else "")
+        address, experiment = found.groups()
+        with urllib.request.urlopen(f"{address}/api/2.0/mlflow/experiments/get?experiment_id={experiment}") as answer:
+            assert json.load(answer)["experiment"]["name"] == "links-vs-kernel"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        sessions = [int(child) for child in children]
+        assert any(processes_of(session) for session in sessions)
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert [pid for session in sessions for pid in processes_of(session)] == []
+
+
+def test_a_port_that_is_taken_is_named(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", database)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(TrackingError, match=f"Port {port} is taken"):
+            command.main(["--port", str(port)], standalone_mode=False)
+
+
+def test_without_a_database_it_says_what_to_run_and_makes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        TrackingError, match=r"No runs yet: .* Run a sweep first, as `python sweeps/links_vs_kernel.py`"
+    ):
+        command.main([], standalone_mode=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_sweep_is_answered_with_the_known_ones(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", database)
+    with pytest.raises(TrackingError, match=r"No sweep 'nothing' there. The sweeps are: links-vs-kernel\."):
+        command.main(["--sweep", "nothing"], standalone_mode=False)
