@@ -5,6 +5,7 @@ others use.
 """
 
 from nowcastlab.store.check import Finding, check, uncommitted_shards
+from nowcastlab.store.local_copy import open_near
 from nowcastlab.store.reader import Day, Frames, Store, open_store
 from nowcastlab.store.record import SPLITS
 from nowcastlab.store.schema import slot_of
@@ -20,6 +21,7 @@ __all__ = [
     "Store",
     "StoreWriter",
     "check",
+    "open_near",
     "open_store",
     "slot_of",
     "uncommitted_shards",

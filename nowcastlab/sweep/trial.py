@@ -39,7 +39,7 @@ from nowcastlab.protocol import (
 )
 from nowcastlab.protocol.examples import KEPT
 from nowcastlab.skill import SequenceScores, load_scores, save_scores, summarize
-from nowcastlab.store import Store, open_store
+from nowcastlab.store import Store, open_near
 from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.attempts import Report, attempt
 from nowcastlab.sweep.design import DIGITS, ONLINE, Trial
@@ -208,7 +208,7 @@ def _parameters(trial: Trial) -> int:
 def _store(trial: Trial) -> Store:
     assert trial.radar is not None
     if trial.radar.store not in _stores:
-        _stores[trial.radar.store] = open_store(trial.radar.store)
+        _stores[trial.radar.store] = open_near(trial.radar.store, trial.radar.digest)
     store = _stores[trial.radar.store]
     if store.digest != trial.radar.digest:
         raise StoreError(

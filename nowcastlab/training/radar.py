@@ -12,7 +12,7 @@ from nowcastlab.errors import StoreError
 from nowcastlab.losses import radar_loss
 from nowcastlab.models import Forecaster
 from nowcastlab.skill import Scorer, concatenate, summarize
-from nowcastlab.store import Store, open_store
+from nowcastlab.store import Store, open_near
 from nowcastlab.training.task import Batch, autocast
 from nowcastlab.windows import training_starts, valid_starts, walk
 
@@ -22,7 +22,7 @@ ERRORS = ("bmse", "bmae", "mse", "mae")
 class RadarTask:
     def __init__(self, config: TrainConfig, data: RadarData, device: torch.device) -> None:
         self.config, self.data, self.device = config, data, device
-        self.store = open_store(data.store)
+        self.store = open_near(data.store, data.digest)
         if self.store.digest != data.digest:
             raise StoreError(
                 f"{data.store} is not the data this run was set up with: its digest is {self.store.digest}, the run's "
