@@ -20,8 +20,10 @@ from mlflow.exceptions import MlflowException
 
 from nowcastlab.errors import TrackingError
 from nowcastlab.tracking.backend import answering, artifact_root, shown
+from nowcastlab.tracking.server import experiment_link
 
 TAG = "nowcastlab"
+KIND = {"mlflow.experimentKind": "custom_model_development"}  # else the UI asks whether it is about language models
 ERROR = f"{TAG}.error"
 BATCH = 900  # MLflow takes at most 1000 values a call
 LONGEST_VALUE = 5000  # and parameters of 6000 characters
@@ -59,6 +61,7 @@ class Mirror:
     def __init__(self, client: MlflowClient, experiment: str) -> None:
         self._client = client
         self.uri = client.tracking_uri
+        self.experiment = experiment
         with answering(self.uri):
             self.experiment_id = self._find_experiment(experiment)
         self._runs: dict[str, _MirroredRun] = {}
@@ -146,15 +149,16 @@ class Mirror:
         return (run.status, run.error) if run else None
 
     def link(self) -> str:
-        """Where a person finds the sweep in the UI of a server at this address."""
-        base = self.uri.rstrip("/") if self.uri.startswith("http") else "http://127.0.0.1:5000"
-        return f"{base}/#/experiments/{self.experiment_id}"
+        """Where a person finds the sweep: its page on a server; for a database, the command that serves it."""
+        if self.uri.startswith("http"):
+            return experiment_link(self.uri, self.experiment_id)
+        return f"nowcastlab ui --sweep {self.experiment}"
 
     def _find_experiment(self, name: str) -> str:
         found = self._client.get_experiment_by_name(name)
         if found is None:
             try:
-                return self._client.create_experiment(name, artifact_location=artifact_root(self.uri))
+                return self._client.create_experiment(name, artifact_location=artifact_root(self.uri), tags=KIND)
             except MlflowException:  # another sweep was quicker
                 found = self._client.get_experiment_by_name(name)
         if found is None or found.lifecycle_stage != "active":
