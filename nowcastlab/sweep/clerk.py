@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from nowcastlab.errors import TrackingError
-from nowcastlab.sweep.design import Sweep, Trial
-from nowcastlab.sweep.folder import SweepFolder
+from nowcastlab.sweep.design import Trial
 from nowcastlab.sweep.record import key_of, record_of
-from nowcastlab.sweep.trial import FINISHED, read_result
+from nowcastlab.sweep.trial import FAILED, read_result
 from nowcastlab.tracking import Mirror
 
 EVERY_S = 1.0
@@ -25,11 +25,17 @@ REFUSALS = 3  # of a server that answers: after so many it will not take what it
 IN_A_ROW = 2  # trials that cannot be told in one round, before the server is taken to be away
 
 
+class Folder(Protocol):
+    """Of a sweep or a search: knows where a trial's folder is."""
+
+    def trial(self, trial: Trial) -> Path: ...
+
+
 class Clerk:
     def __init__(
-        self, sweep: Sweep, folder: SweepFolder, mirror: Mirror, code_version: str, *, patience_s: float = PATIENCE_S
+        self, name: str, folder: Folder, mirror: Mirror, code_version: str, *, patience_s: float = PATIENCE_S
     ) -> None:
-        self._sweep, self._folder, self._mirror, self._code = sweep, folder, mirror, code_version
+        self._name, self._folder, self._mirror, self._code = name, folder, mirror, code_version
         self._patience_s = patience_s
         self._pending: dict[str, Trial] = {}  # begun, and not yet copied to their end
         self._failed: dict[str, str] = {}  # trials that could not even write down why
@@ -112,7 +118,7 @@ class Clerk:
         result = read_result(folder)
         status = unfinished
         if result is not None:
-            status, why = ("FINISHED" if result["status"] == FINISHED else "FAILED"), result.get("error")
+            status, why = ("FAILED" if result["status"] == FAILED else "FINISHED"), result.get("error")
         elif why is not None:
             status = "FAILED"
         if status == "RUNNING" or self._mirror.status(key) != (status, why):  # else all of it is there
@@ -126,7 +132,7 @@ class Clerk:
         try:
             self._mirror.close_sweep(status=status, artifacts=artifacts)
         except Exception as error:
-            self.trouble = {f"the end of {self._sweep.name}": _first_line(error)}
+            self.trouble = {f"the end of {self._name}": _first_line(error)}
             return False
         return True
 

@@ -75,7 +75,7 @@ def run_sweep(
         )
         folder.forget_failures()
         clerk = Clerk(
-            sweep, folder, mirror, code_version(), patience_s=PATIENCE_S if patience_s is None else patience_s
+            sweep.name, folder, mirror, code_version(), patience_s=PATIENCE_S if patience_s is None else patience_s
         )
         for trial in folder.begun():
             clerk.watch(trial)  # by a driver that died, perhaps before it told MLflow how it ended

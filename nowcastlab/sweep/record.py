@@ -21,7 +21,7 @@ from nowcastlab import __version__
 from nowcastlab.protocol import load_examples
 from nowcastlab.skill import load_scores, summarize
 from nowcastlab.sweep.design import DIGITS, Trial
-from nowcastlab.sweep.trial import ENVIRONMENT, EXAMPLES, FAILED, FINISHED, read_result, scores_path
+from nowcastlab.sweep.trial import ENVIRONMENT, EXAMPLES, FAILED, FINISHED, PRUNED, read_result, scores_path
 from nowcastlab.tracking import Data, TrialRecord
 from nowcastlab.training import read_history
 
@@ -51,10 +51,10 @@ def record_of(trial: Trial, folder: Path, *, code_version: str, unfinished: str)
     files += [scores_path(folder, setting) for setting in trial.settings]
     return TrialRecord(
         key=key_of(trial),
-        name=f"{trial.arm} s{trial.seed}",
+        name=f"{trial.arm} s{trial.seed}{' (pruned)' if result.get('status') == PRUNED else ''}",
         params=_params(trial, result),
         history=read_history(folder),
-        curves=_curves(trial, folder, done) if done else {},
+        curves=_curves(folder, done) if done else {},
         artifacts=[path for path in files if path.is_file()],
         pictures=draw_pictures(folder, trouble) if done else [],
         data=_data(trial),
@@ -132,7 +132,7 @@ def _tags(trial: Trial, folder: Path, code_version: str, result: dict[str, Any])
     return tags
 
 
-def _curves(trial: Trial, folder: Path, result: dict[str, Any]) -> dict[str, dict[int, float]]:
+def _curves(folder: Path, result: dict[str, Any]) -> dict[str, dict[int, float]]:
     curves: dict[str, dict[int, float]] = {"seconds": {0: result["seconds"]}}
     for setting, scores in result["scores"].items():
         if setting == DIGITS:

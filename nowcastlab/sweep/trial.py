@@ -17,6 +17,7 @@ import hashlib
 import json
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,24 +53,28 @@ RESULT = "result.json"
 EXAMPLES = "examples.npz"
 ENVIRONMENT = "environment.txt"
 FINISHED, FAILED = "finished", "failed"
+PRUNED = "pruned"  # of a search: told to stop, because others did better
 
 _stores: dict[str, Store] = {}  # one a worker: opening reads the record, and mapping a shard is done once
 
 
-def run_trial(trial: Trial, folder: Path, report: Report = lambda metrics: None) -> dict[str, Any]:
+def run_trial(
+    trial: Trial, folder: Path, report: Report = lambda metrics: None, stop: Callable[[], bool] = lambda: False
+) -> dict[str, Any]:
     """Do what is missing of a trial. One that goes wrong on its own has a result too: failed, and why; the next sweep
     tries it anew. What is the machine's doing (no space, no memory, a file that cannot be read) is raised: the trial
-    may be taken up again, here or elsewhere.
+    may be taken up again, here or elsewhere. `stop` is asked after every update; a trial that it stops is pruned, and
+    not tested.
     """
     done = read_result(folder)
-    if done is not None and done["identity"] == trial.identity and done["status"] == FINISHED:
+    if done is not None and done["identity"] == trial.identity and done["status"] in (FINISHED, PRUNED):
         return done
     with attempt(folder, report) as report:
         began = time.time()
         facts: dict[str, str] = {}
         try:
             facts = environment_facts(trial.config.device if trial.config else "cpu")
-            outcome = _outcome(trial, folder, report)
+            outcome = _outcome(trial, folder, report, stop)
         except Exception as error:
             if _is_the_machines(error):
                 raise
@@ -82,9 +87,11 @@ def run_trial(trial: Trial, folder: Path, report: Report = lambda metrics: None)
     return result
 
 
-def _outcome(trial: Trial, folder: Path, report: Report) -> dict[str, Any]:
+def _outcome(trial: Trial, folder: Path, report: Report, stop: Callable[[], bool]) -> dict[str, Any]:
     if trial.config is not None:
-        train(trial.config, report, folder=folder)
+        trained = train(trial.config, report, folder=folder, stop=stop)
+        if not trained.finished:
+            return {"status": PRUNED, "step": trained.step, "parameters": _parameters(trial)}
     scores = {setting: _tested(trial, setting, folder) for setting in trial.settings}
     if trial.settings and not (folder / EXAMPLES).exists():
         save_examples(folder / EXAMPLES, _examples(trial, folder))
