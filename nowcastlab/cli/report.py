@@ -1,58 +1,182 @@
-"""`nowcastlab report`: the paper's tables from what MLflow holds."""
+"""`nowcastlab report`: the paper's tables from what MLflow holds, and what may be believed of them."""
 
 from __future__ import annotations
 
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from nowcastlab.report import Findings, Table
+
+TABLES = ["mnist", "hko7", "comparisons", "kendall", "rain", "cost", "claims"]
+DIFFERENCE = "2%"
 
 
 @click.command()
 @click.option(
-    "--table", "name", type=click.Choice(["mnist", "hko7"]), required=True, help="Which of the paper's tables."
+    "--table", "name", type=click.Choice(TABLES), help="Which table.  [mnist or hko7, whichever the sweep fills]"
 )
+@click.option("--sweep", help="Which sweep.  [the table's own: links-vs-kernel or hko7-benchmark]")
 @click.option("--scale", type=click.Choice(["demo", "laptop", "paper"]), help="[the only one there is]")
-@click.option("--sweep", help="Which sweep, where it is not the table's own.")
-@click.option("--format", "form", type=click.Choice(["text", "md", "latex", "csv", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "md", "latex", "csv", "json", "html"]), default="text")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead.")
+@click.option("--fragment", is_flag=True, help="LaTeX without a document around it, for \\input; needs booktabs.")
+@click.option("--against", type=click.Choice(["paper"]), help="Each cell beside the paper's, with a verdict.")
+@click.option("--margin", type=click.FloatRange(0, min_open=True), help="Of `reproduced`, per cent.  [2]")
+@click.option("--power", is_flag=True, help="How many seeds a difference needs, before they are paid for.")
+@click.option("--difference", help=f"For --power: in the score's units, or per cent as 2%.  [{DIFFERENCE}]")
+@click.option(
+    "--variance", type=click.Choice(["runs", "paper"]), default="runs", show_default=True, help="What --power goes by."
+)
 @click.option("--explain", nargs=2, metavar="ROW COLUMN", help="The runs behind one cell.")
-def command(name: str, scale: str | None, sweep: str | None, form: str, explain: tuple[str, str] | None) -> None:
-    """Print a table of mean and standard deviation over seeds.
+@click.option("--scores", multiple=True, metavar="ARM[:SEED][:online]=FILE", help="Files of scores, not MLflow.")
+def command(
+    name: str | None,
+    sweep: str | None,
+    scale: str | None,
+    form: str,
+    out: Path | None,
+    fragment: bool,
+    against: str | None,
+    margin: float | None,
+    power: bool,
+    difference: str | None,
+    variance: str,
+    explain: tuple[str, str] | None,
+    scores: tuple[str, ...],
+) -> None:
+    """Print a table, with what its runs prove and no more.
 
     Everything is read from MLflow (MLFLOW_TRACKING_URI, or the local work/mlflow.db). Runs of different scales, data
-    sets or versions of the code are never put into one table.
+    sets, protocols or versions of the code are never put into one table; nor is a seed counted twice, or an arm shown
+    that has not finished. The same runs give the same bytes.
+
+    \b
+    mnist        MovingMNIST++: test MSE and parameters; then the comparisons the sweep named
+    hko7         the radar benchmark: means, deviations over seeds; then the comparisons
+    comparisons  the same in every score: difference, interval, effect size, p, Holm's p, n
+    kendall      how well MSE, MAE, B-MSE and B-MAE track the skill scores
+    rain         rain-rate statistics of the test frames
+    cost         hours, parameters, FLOPs and score, with the arms that no other beats in both
+    claims       the paper's findings, each with verdict, evidence and n
+
+    --against paper calls a number reproduced only if it is shown to lie within the margin. Results of a smaller scale,
+    on synthetic data or on another test set are marked, and get no verdict.
+
+    --scores takes the counts of any benchmark run: an .npz with tp, fn, fp, tn (sequence, lead, threshold); mse, mae,
+    bmse, bmae, gdl (sequence, lead) summed over a frame's valid pixels; start and episode (sequence);
+    thresholds_mmh; lead_minutes. `nowcastlab evaluate` writes such files.
 
     \b
     Examples:
-      nowcastlab report --table mnist
-      nowcastlab report --table hko7 --scale laptop --format latex > table.tex
+      nowcastlab report --table hko7
+      nowcastlab report --table hko7 --scale paper --against paper
+      nowcastlab report --table hko7 --format latex > table.tex && pdflatex table.tex
+      nowcastlab report --table hko7 --format html --out report.html
       nowcastlab report --table mnist --explain Traj-L13 "Test MSE x 100"
+      nowcastlab report --table hko7 --power --difference 135
+      nowcastlab report --table hko7 --power --variance paper --difference 2%
+      nowcastlab report --table hko7 --scores Last-Frame=last.npz --scores TrajGRU:1=t1.npz
     """
-    from nowcastlab.report import FORMATS, SWEEPS, TABLES, collect
-    from nowcastlab.tracking import connect, read_trials
+    from nowcastlab.report import render
+    from nowcastlab.report.build import explain as explained
 
-    collection = collect(read_trials(connect(), sweep or SWEEPS[name], scale=scale))
-    table = TABLES[name](collection)
+    if against and name not in (None, "mnist", "hko7"):
+        raise click.UsageError("--against paper goes with --table mnist or hko7.")
+    tables, findings = _tables(name, sweep, scale, against, margin, power, difference, variance, scores)
     if explain:
-        _explain(table, *explain)
+        text = explained(tables, *explain)
+    elif form == "html":
+        text = _html(tables, findings, scores)
+    elif form == "latex" and fragment:
+        from nowcastlab.report.latex import as_latex
+
+        text = "\n".join(as_latex(table) for table in tables)
     else:
-        click.echo(FORMATS[form](table))
+        text = render(tables, form)
+    if out:
+        out.write_text(text + "\n", encoding="utf-8")
+        click.echo(f"written: {out}", err=True)
+    else:
+        click.echo(text)
 
 
-def _explain(table: object, row_title: str, column_title: str) -> None:
-    from nowcastlab.report import Table
+def _tables(
+    name: str | None,
+    sweep: str | None,
+    scale: str | None,
+    against: str | None,
+    margin: float | None,
+    power: bool,
+    difference: str | None,
+    variance: str,
+    scores: tuple[str, ...],
+) -> tuple[list[Table], Findings | None]:
+    from nowcastlab.report.against import MARGIN_PERCENT, against_paper
+    from nowcastlab.report.build import tables_for
+    from nowcastlab.report.seeds import Size, power_from_paper, power_from_runs
 
-    assert isinstance(table, Table)
-    titles = [column.title for column in table.columns]
-    rows = [(section.title, row) for section in table.sections for row in section.rows if row.title == row_title]
-    if not rows:
-        known = sorted({row.title for section in table.sections for row in section.rows})
-        raise click.UsageError(f"No row {row_title!r}. The rows are: {', '.join(known)}.")
-    if column_title not in titles:
-        raise click.UsageError(f"No column {column_title!r}. The columns are: {', '.join(titles)}.")
-    for section, row in rows:
-        cell = row.cells[titles.index(column_title)]
-        click.echo(f"{section or table.title}: {row.title}, {column_title}")
-        if cell is None:
-            click.echo("  no data")
-            continue
-        for seed, value, run_id in zip(cell.seeds, cell.values, cell.run_ids, strict=True):
-            click.echo(f"  seed {seed}: {value!r}  run {run_id}")
-        click.echo(f"  mean {cell.mean!r}, std {cell.std!r}, n = {cell.n}")
+    if power and variance == "paper":
+        return [power_from_paper("mnist" if name == "mnist" else "hko7", Size(difference or DIFFERENCE))], None
+    if name == "claims":
+        return [_claims(sweep, scale)], None
+    findings = _findings(name, sweep, scale, scores)
+    if power:
+        return [power_from_runs(findings, Size(difference or DIFFERENCE))], findings
+    if against:
+        return [against_paper(findings, margin_percent=margin or MARGIN_PERCENT)], findings
+    own = "mnist" if findings.collection.kind == "digits" else "hko7"
+    return tables_for(name or own, findings), findings
+
+
+def _findings(name: str | None, sweep: str | None, scale: str | None, scores: tuple[str, ...]) -> Findings:
+    from nowcastlab.report import SWEEPS, ScoreFile, find, from_files, from_mlflow
+    from nowcastlab.tracking import connect
+
+    if scores:
+        if sweep or scale:
+            raise click.UsageError("--scores stands for itself: leave out --sweep and --scale.")
+        return find(*from_files([ScoreFile.parse(text) for text in scores]))
+    if sweep is None and name is None:
+        raise click.UsageError(f"Say which --table ({', '.join(TABLES)}) or which --sweep.")
+    return find(*from_mlflow(connect(), sweep or SWEEPS["mnist" if name == "mnist" else "hko7"], scale=scale))
+
+
+def _claims(sweep: str | None, scale: str | None) -> Table:
+    """Of both sweeps, or of the one that is named; what cannot be had is told beside its claims."""
+    from nowcastlab.errors import NowcastlabError
+    from nowcastlab.report import SWEEPS, Findings, find, from_mlflow
+    from nowcastlab.report.claims import claims_table
+    from nowcastlab.tracking import connect
+
+    client = connect()
+    sources: dict[str, Findings | str] = {}
+    for table, own in SWEEPS.items():
+        try:
+            sources[table] = find(*from_mlflow(client, sweep or own, scale=scale))
+        except NowcastlabError as error:
+            sources[table] = str(error)
+    for table, source in sources.items():
+        kind = "digits" if table == "mnist" else "radar"
+        if isinstance(source, Findings) and source.collection.kind != kind:
+            sources[table] = f"{source.collection.sweep} has no {kind} runs."
+    return claims_table(sources)
+
+
+def _html(tables: list[Table], findings: Findings | None, scores: tuple[str, ...]) -> str:
+    from nowcastlab.report.page import as_html
+    from nowcastlab.tracking import TrackedTrial, connect, read_examples
+
+    if findings is None:
+        raise click.UsageError("--format html shows a sweep: leave out --table claims and --variance paper.")
+    client = None if scores else connect()
+    return as_html(
+        findings,
+        [table for table in tables if table.name not in ("comparisons", "cost")] or tables,
+        examples=lambda trial: read_examples(client, trial) if client and isinstance(trial, TrackedTrial) else None,
+        command=shlex.join(["nowcastlab", *sys.argv[1:]]),
+    )

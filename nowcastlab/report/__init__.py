@@ -8,7 +8,7 @@ rows and columns the paper's have, formats how they look. paper is the paper its
 from nowcastlab.report.collect import Cell, Collection, collect
 from nowcastlab.report.cost import CostRow
 from nowcastlab.report.findings import Findings, LeadCurve, PairFinding, find
-from nowcastlab.report.formats import FORMATS
+from nowcastlab.report.formats import FORMATS, render
 from nowcastlab.report.source import Load, ScoreFile, from_files, from_mlflow
 from nowcastlab.report.standing import Standing, standing
 from nowcastlab.report.table import Column, Entry, Row, Section, Table
@@ -36,5 +36,6 @@ __all__ = [
     "find",
     "from_files",
     "from_mlflow",
+    "render",
     "standing",
 ]

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from nowcastlab.report.collect import Collection
 from nowcastlab.report.cost import CostRow, cost_rows
 from nowcastlab.report.source import Load
@@ -69,6 +67,7 @@ class Findings:
 
     collection: Collection
     load: Load
+    resamples: int = RESAMPLES
 
     @cached_property
     def sums(self) -> dict[str, dict[int, EpisodeSums]]:
@@ -103,7 +102,7 @@ class Findings:
     @cached_property
     def benchmark(self) -> Benchmark:
         """Every row on the same 10,000 resamples of episodes."""
-        return resample(self.rows, seed=SEED, resamples=RESAMPLES, scores=SCORES[self.collection.kind])
+        return resample(self.rows, seed=SEED, resamples=self.resamples, scores=SCORES[self.collection.kind])
 
     @cached_property
     def comparisons(self) -> tuple[PairFinding, ...]:
@@ -117,7 +116,9 @@ class Findings:
         for scores in (decisive, *((s,) for s in SCORES[self.collection.kind] if s not in decisive)):
             its = [self.compare(pair, cell) for cell in self.cells if cell.score in scores for pair in pairs]
             corrected = family([finding.comparison for finding in its])
-            found += [_with(finding, comparison) for finding, comparison in zip(its, corrected, strict=True)]
+            found += [
+                replace(finding, comparison=comparison) for finding, comparison in zip(its, corrected, strict=True)
+            ]
         return tuple(found)
 
     @property
@@ -144,7 +145,7 @@ class Findings:
         benchmark = resample(
             self.rows,
             seed=SEED,
-            resamples=CURVE_RESAMPLES,
+            resamples=min(self.resamples, CURVE_RESAMPLES),
             scores=SCORES[self.collection.kind],
             by_lead=True,
         )
@@ -177,18 +178,11 @@ class Findings:
         )
 
 
-def find(collection: Collection, load: Load) -> Findings:
-    return Findings(collection=collection, load=load)
+def find(collection: Collection, load: Load, *, resamples: int = RESAMPLES) -> Findings:
+    """Nothing is read or computed before it is asked for."""
+    return Findings(collection=collection, load=load, resamples=resamples)
 
 
 def row_name(arm: str, setting: str) -> str:
     """What a row is called where online and offline stand side by side."""
     return arm if setting == "digits" else f"{arm} ({setting})"
-
-
-def _with(finding: PairFinding, comparison: Comparison) -> PairFinding:
-    return replace(finding, comparison=comparison)
-
-
-def finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

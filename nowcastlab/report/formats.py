@@ -16,7 +16,7 @@ from nowcastlab.report.collect import Cell
 from nowcastlab.report.latex import as_latex, latex_document
 from nowcastlab.report.table import Content, Section, Table, shown
 
-WIDTH = 100  # of running text in a terminal
+WIDTH = 110  # of running text in a terminal
 CSV_HEADER = ["table", "section", "row", "column", "text", "mean", "std", "n", "seeds", "runs", "marks"]
 
 
@@ -44,7 +44,7 @@ def as_text(table: Table) -> str:
             lines.append(section.title)
         lines += [line(row) for row in rows]
     best = "* best" + (", + second best" if table.second else "") + ", by the numbers as printed."
-    return "\n".join([*lines, "", *([best] if ranked else []), *table.notes])
+    return "\n".join([*lines, "", *([best] if ranked else []), *_wrapped(table.notes)])
 
 
 def as_markdown(table: Table) -> str:
@@ -146,8 +146,7 @@ def _csv_cell(cell: Cell | Any) -> list[Any]:
 
 
 def _head(table: Table) -> list[str]:
-    marks = [line for mark in table.marks for line in textwrap.wrap(f"! {mark}", WIDTH, subsequent_indent="  ")]
-    return [table.title, *marks, ""]
+    return [table.title, *_wrapped(table.marks, "! "), ""]
 
 
 def _as_list(table: Table) -> str:
@@ -163,7 +162,11 @@ def _as_list(table: Table) -> str:
                 text = shown(table, cell, column)
                 lines += textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
             lines.append("")
-    return "\n".join([*lines, *table.notes])
+    return "\n".join([*lines, *_wrapped(table.notes)])
+
+
+def _wrapped(texts: Sequence[str], first: str = "") -> list[str]:
+    return [line for text in texts for line in textwrap.wrap(first + text, WIDTH, subsequent_indent="  ")]
 
 
 def _header(table: Table) -> list[str]:

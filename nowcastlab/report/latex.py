@@ -5,6 +5,7 @@ A whole document compiles as it is; a single table is for \\input, and needs \\u
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -19,12 +20,13 @@ _SPECIAL = {
     "$": r"\$",
     "{": r"\{",
     "}": r"\}",
-    "~": r"\textasciitilde{}",
+    "~": r"$\sim$",
     "^": r"\textasciicircum{}",
     "<": r"$<$",
     ">": r"$>$",
     "|": r"$|$",
 }
+_MINUS = re.compile(r"(?<![\w.)-])-(?=\d)")
 _ARROWS = {"higher": r" $\uparrow$", "lower": r" $\downarrow$", "": ""}
 
 
@@ -51,7 +53,8 @@ def as_latex(table: Table) -> str:
         r"\scriptsize" if table.layout == "list" else r"\tiny",
         r"\centering",
         rf"\caption{{{escape(table.title)}. {_key(table)}{caption}}}",
-        r"\setlength{\tabcolsep}{4pt}",
+        r"\vspace{4pt}",
+        r"\setlength{\tabcolsep}{4pt}\renewcommand{\arraystretch}{1.25}",
         rf"\begin{{tabular}}{{{_layout(table)}}}",
         r"\toprule",
         *_header(table),
@@ -64,7 +67,9 @@ def as_latex(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    return "".join(_SPECIAL.get(character, character) for character in text)
+    """Any text as LaTeX; the hyphen before a number becomes a minus sign."""
+    escaped = "".join(_SPECIAL.get(character, character) for character in text)
+    return _MINUS.sub("$-$", escaped)
 
 
 def _key(table: Table) -> str:
@@ -81,8 +86,8 @@ def _columns(table: Table) -> int:
 
 def _layout(table: Table) -> str:
     if table.layout == "list":
-        each = 0.78 / max(1, len(table.columns))
-        return r"p{0.18\textwidth}" + rf"p{{{each:.2f}\textwidth}}" * len(table.columns)
+        share = 0.74 / sum(column.width for column in table.columns)
+        return r"p{0.16\textwidth}" + "".join(rf"p{{{share * c.width:.3f}\textwidth}}" for c in table.columns)
     return "l" + "r" * (_columns(table) - 1)
 
 
@@ -119,5 +124,6 @@ def _body(table: Table, section: Section) -> list[list[str]]:
             marks.get(ranks.get((i, j), 0), "{}").format(escape(shown(table, cell, column)))
             for j, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True))
         ]
-        rows.append([escape(row.title), *label, *cells])
+        texts = [escape(row.title), *label, *cells]
+        rows.append([rf"{{\raggedright {text}\par}}" for text in texts] if table.layout == "list" else texts)
     return rows

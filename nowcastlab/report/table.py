@@ -17,6 +17,7 @@ class Column:
     scale: float = 1.0  # what is printed is the value times this
     better: str = "lower"  # or higher; or "" where there is no best
     group: str = ""  # columns of one group stand under one heading, as CSI
+    width: float = 1.0  # beside the other columns', where cells are sentences
     short: str = ""  # the title under its group's heading, as r >= 0.5
 
 

@@ -1,6 +1,8 @@
-"""Which columns and rows each of the paper's tables has."""
+"""The paper's score tables: which rows and columns each has."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from nowcastlab.report.collect import Collection
 from nowcastlab.report.paper import MNIST, OFFLINE, ONLINE, THRESHOLDS_MMH
@@ -8,6 +10,7 @@ from nowcastlab.report.standing import standing
 from nowcastlab.report.table import Column, Row, Section, Table, provenance
 
 SWEEPS = {"mnist": "links-vs-kernel", "hko7": "hko7-benchmark"}
+SETTING_TITLES = {"offline": "Offline setting", "online": "Online setting", "digits": ""}
 
 
 def mnist_table(collection: Collection) -> Table:
@@ -15,44 +18,72 @@ def mnist_table(collection: Collection) -> Table:
     columns = (Column(title="Test MSE x 100", metric="test/mse", decimals=3, scale=100.0),)
     rows = tuple(
         Row(title=arm, label=_parameters(collection, arm), cells=(collection.cell(arm, "test/mse"),))
-        for arm in _ordered(collection, tuple(MNIST))
+        for arm in ordered(collection, "digits")
     )
     return Table(
         title="MovingMNIST++",
         name="mnist",
-        marks=standing(collection).marks,
+        corner="Network",
         columns=columns,
         sections=(Section(title="", rows=rows),),
         label_title="#Parameters",
+        marks=standing(collection).marks,
         notes=provenance(collection),
     )
 
 
 def hko7_table(collection: Collection) -> Table:
-    """Table 3: both settings, CSI and HSS at five thresholds, B-MSE, B-MAE."""
+    """Table 3: both settings, CSI and HSS at five thresholds, B-MSE, B-MAE; the means."""
     sections = []
-    for setting, order in (("offline", tuple(OFFLINE)), ("online", tuple(ONLINE))):
+    for setting in ("offline", "online"):
         columns = radar_columns(setting)
         rows = []
-        for arm in _ordered(collection, order):
+        for arm in ordered(collection, setting):
             cells = tuple(collection.cell(arm, column.metric) for column in columns)
             if any(cell is not None for cell in cells):
                 rows.append(Row(title=arm, cells=cells))
         if rows:
-            sections.append(Section(title=f"{setting.capitalize()} setting", rows=tuple(rows)))
+            sections.append(Section(title=SETTING_TITLES[setting], rows=tuple(rows)))
     return Table(
         title="Radar benchmark",
         name="hko7",
-        marks=standing(collection).marks,
+        corner="Algorithms",
         columns=radar_columns("offline"),
         sections=tuple(sections),
-        notes=provenance(collection),
+        shows="mean",
+        marks=standing(collection).marks,
+        notes=(*provenance(collection)[:1], "Means over seeds; the deviations are in the table of deviations."),
+    )
+
+
+def hko7_std_table(collection: Collection) -> Table:
+    """Table 4: the deviations over seeds of the rows that have seeds."""
+    table = hko7_table(collection)
+    sections = tuple(
+        replace(section, rows=tuple(row for row in section.rows if not collection.deterministic(row.title)))
+        for section in table.sections
+    )
+    return replace(
+        table,
+        title="Radar benchmark: standard deviations over seeds",
+        name="hko7-std",
+        columns=tuple(replace(column, better="") for column in table.columns),
+        sections=tuple(section for section in sections if section.rows),
+        shows="std",
+        notes=(*provenance(collection)[:1], "Standard deviation over seeds, n - 1 in the denominator."),
     )
 
 
 def radar_columns(setting: str) -> tuple[Column, ...]:
     skills = tuple(
-        Column(title=f"{name.upper()} {rate:g}", metric=f"{setting}/{name}/r{rate:g}", decimals=4, better="higher")
+        Column(
+            title=f"{name.upper()} {rate:g}",
+            metric=f"{setting}/{name}/r{rate:g}",
+            decimals=4,
+            better="higher",
+            group=name.upper(),
+            short=f"r >= {rate:g}",
+        )
         for name in ("csi", "hss")
         for rate in THRESHOLDS_MMH
     )
@@ -66,9 +97,12 @@ def radar_columns(setting: str) -> tuple[Column, ...]:
 TABLES = {"mnist": mnist_table, "hko7": hko7_table}
 
 
-def _ordered(collection: Collection, paper: tuple[str, ...]) -> list[str]:
-    """The paper's order first, then arms it does not have."""
-    return [arm for arm in paper if arm in collection.arms] + [arm for arm in collection.arms if arm not in paper]
+def ordered(collection: Collection, setting: str) -> list[str]:
+    """The arms tested so: the paper's order first, then arms it does not have."""
+    paper = {"digits": tuple(MNIST), "offline": tuple(OFFLINE), "online": (*ONLINE, *OFFLINE)}[setting]
+    paper = tuple(dict.fromkeys(paper))
+    arms = [arm for arm in collection.arms if setting in collection.settings(arm)]
+    return [arm for arm in paper if arm in arms] + [arm for arm in arms if arm not in paper]
 
 
 def _parameters(collection: Collection, arm: str) -> str:

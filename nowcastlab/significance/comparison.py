@@ -74,9 +74,14 @@ class Comparison:
         """The rule of Shi et al. 2017, read strictly: the difference exceeds three times the larger deviation."""
         return None if self.std_larger is None else abs(self.difference) > 3 * self.std_larger
 
+    @property
+    def decimals(self) -> int:
+        """So many that two digits of the uncertainty show."""
+        return _decimals(self.difference if self.standard_error is None else self.standard_error)
+
     def text(self, *, alpha: float = 0.05) -> str:
         """One sentence with its n."""
-        d = _decimals(self.difference if self.standard_error is None else self.standard_error)
+        d = self.decimals
         seeds = " and ".join(map(str, self.seeds))
         n = (
             f"{seeds} {'paired ' if self.paired_seeds else ''}seeds, {self.episodes} episodes"

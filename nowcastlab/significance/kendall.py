@@ -34,11 +34,17 @@ def kendall(x: ArrayLike, y: ArrayLike, arms: Sequence[str]) -> Tau:
 
 
 def kendall_gain(x: ArrayLike, than: ArrayLike, y: ArrayLike, arms: Sequence[str]) -> Tau:
-    """|tau(x, y)| - |tau(than, y)|: above 0, x tracks y more closely than `than` does, as B-MSE against MSE."""
-    one, other, target = _columns(arms, x, than, y)
-    return _jackknifed(
-        lambda keep: abs(_tau(one[keep], target[keep])) - abs(_tau(other[keep], target[keep])), arms, bounds=(-1.0, 1.0)
-    )
+    """|tau(x, y)| - |tau(than, y)|: above 0, x tracks y more closely than `than` does, as B-MSE against MSE.
+
+    `y` may be several scores, (score, run): then it is the mean gain over them.
+    """
+    one, other, *targets = _columns(arms, x, than, *np.atleast_2d(np.asarray(y, np.float64)))
+
+    def gain(keep: NDArray[np.bool_]) -> float:
+        each = [abs(_tau(one[keep], y[keep])) - abs(_tau(other[keep], y[keep])) for y in targets]
+        return float(np.mean(each))
+
+    return _jackknifed(gain, arms, bounds=(-1.0, 1.0))
 
 
 def _columns(arms: Sequence[str], *columns: ArrayLike) -> list[NDArray[np.float64]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,7 @@ class SweepRecord:
 
 def read_sweep_records(client: MlflowClient, sweep: str, *, scale: str | None = None) -> list[SweepRecord]:
     """One for each scale at which a sweep was begun; of one scale, where one is named."""
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # a bar for each file of a kilobyte
     experiment = client.get_experiment_by_name(sweep)
     if experiment is None:
         return []

@@ -11,12 +11,12 @@ from nowcastlab.tracking import connect
 
 @pytest.fixture(scope="module")
 def radar(radar_uri: str) -> Findings:
-    return find(*from_mlflow(connect(radar_uri), "hko7-benchmark"))
+    return find(*from_mlflow(connect(radar_uri), "hko7-benchmark"), resamples=500)
 
 
 @pytest.fixture(scope="module")
 def digits(digits_uri: str) -> Findings:
-    return find(*from_mlflow(connect(digits_uri), "links-vs-kernel"))
+    return find(*from_mlflow(connect(digits_uri), "links-vs-kernel"), resamples=500)
 
 
 def test_the_comparisons_are_those_the_sweep_named_and_online_against_offline(radar: Findings) -> None:

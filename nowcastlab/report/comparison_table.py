@@ -1,0 +1,101 @@
+"""The comparisons as a table: difference, interval, effect size, p before and after Holm, and n, always."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from nowcastlab.report.findings import Findings, PairFinding
+from nowcastlab.report.table import Column, Entry, Row, Section, Table, provenance
+
+COLUMNS = tuple(
+    Column(title=title, metric="", better="")
+    for title in ("Difference", "95% interval", "Effect size", "p", "p (Holm)", "3 std", "Seeds", "Episodes", "Better")
+)
+
+
+def comparison_table(findings: Findings, *, decisive: bool = True) -> Table:
+    """The comparisons in the scores that decide the sweep; or, with decisive=False, in all scores."""
+    chosen = [finding for finding in findings.comparisons if finding.decisive or not decisive]
+    sections = tuple(
+        Section(title=str(cell), rows=tuple(_row(findings, finding) for finding in its))
+        for cell, its in groupby(chosen, key=lambda finding: finding.comparison.cell)
+    )
+    sequences, episodes = findings.tested_on
+    notes = [
+        *provenance(findings.collection)[:1],
+        f"{sequences} test sequences in {episodes} episodes, {findings.benchmark.resamples} resamples of episodes and "
+        "seeds together. Episodes 12 (~8.4): 12, that weigh as 8.4 of equal weight.",
+        "Effect size: the difference in pooled standard deviations over seeds (Hedges' g).",
+        "3 std: whether the difference exceeds three times the larger deviation over seeds, the paper's own rule.",
+        "Better: shown at 5% after Holm's correction over the comparisons named by the sweep in these scores. "
+        "An empty cell is no difference shown, which does not show that there is none.",
+    ]
+    if not chosen:
+        notes.append("The sweep named no comparisons, or its record is not in MLflow: nothing is compared.")
+    return Table(
+        title="Comparisons",
+        name="comparisons",
+        corner="Comparison",
+        columns=COLUMNS,
+        sections=sections,
+        marks=findings.standing.marks,
+        notes=tuple(notes),
+    )
+
+
+def p_text(p: float | None) -> str:
+    return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _row(findings: Findings, finding: PairFinding) -> Row:
+    c = finding.comparison
+    d = c.decimals
+    rule = "-" if c.three_deviations is None else "yes" if c.three_deviations else "no"
+    winner = c.winner()
+    better = {None: "", c.a: finding.a, c.b: finding.b}[winner]
+    if winner and finding.setting_a != finding.setting_b:
+        better = finding.setting_a if winner == c.a else finding.setting_b
+    interval = "not testable" if c.low is None or c.high is None else f"{c.low:+.{d}f} to {c.high:+.{d}f}"
+    texts = (
+        f"{c.difference:+.{d}f}",
+        interval,
+        "-" if c.effect_size is None else f"{c.effect_size:+.1f}",
+        p_text(c.p),
+        p_text(c.p_holm),
+        rule,
+        f"{'+'.join(map(str, c.seeds))}{' paired' if c.paired_seeds else ''}",
+        f"{c.episodes} (~{c.effective_episodes:.1f})",
+        better if not c.untestable else "",
+    )
+    return Row(title=finding.title, cells=tuple(_entry(findings, finding, text) for text in texts))
+
+
+def _entry(findings: Findings, finding: PairFinding, text: str) -> Entry:
+    """Each cell of a comparison leads to all of it."""
+    return Entry(text=text, value=None, facts=facts(finding), run_ids=runs(findings, (finding.a, finding.b)))
+
+
+def facts(finding: PairFinding) -> dict[str, Any]:
+    c = finding.comparison
+    return {
+        "sentence": c.text(),
+        "difference": c.difference,
+        "low": c.low,
+        "high": c.high,
+        "p": c.p,
+        "p_holm": c.p_holm,
+        "family": c.family,
+        "effect_size": c.effect_size,
+        "three_deviations": c.three_deviations,
+        "n": f"{'+'.join(map(str, c.seeds))} seeds, {c.episodes} episodes",
+        "effective_episodes": c.effective_episodes,
+        "paired_seeds": c.paired_seeds,
+        "untestable": c.untestable,
+    }
+
+
+def runs(findings: Findings, arms: Sequence[str]) -> tuple[str, ...]:
+    unique = dict.fromkeys(arms)
+    return tuple(trial.run_id for arm in unique for trial in findings.collection.arms[arm])
