@@ -13,6 +13,7 @@ VERBS = {
     "scores": "nowcastlab.cli.scores",
     "report": "nowcastlab.cli.report",
     "ui": "nowcastlab.cli.ui",
+    "plan": "nowcastlab.cli.plan",
     "calibrate": "nowcastlab.cli.calibrate",
     "cluster": "nowcastlab.cli.cluster",
     "bench": "nowcastlab.cli.bench",

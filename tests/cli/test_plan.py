@@ -1,0 +1,62 @@
+"""`nowcastlab plan` on the sweeps as they ship."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from nowcastlab.cli import main_group
+from nowcastlab.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def planned() -> dict[str, Any]:
+    result = CliRunner().invoke(
+        main_group, ["plan", str(ROOT / "sweeps" / "hko7_benchmark.py"), "--gpus", "8", "--tflops", "10", "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def test_the_benchmark_has_a_trial_for_each_network_and_seed_and_one_for_each_baseline(planned: dict[str, Any]) -> None:
+    assert len(planned["trials"]) == 6 * 3 + 3
+
+
+def test_flops_are_those_of_the_papers_networks(planned: dict[str, Any]) -> None:
+    (trial,) = (trial for trial in planned["trials"] if trial["key"] == "ConvGRU-s1")
+    # 523.7 GFLOPs a sequence, three times that forward and backward, four sequences an update, 100,000 updates;
+    # ten validations of 2,300 windows; 6,053 windows tested offline once, online with an update each
+    sequences = 3 * 4 * 100_000 + 10 * 2_300 + 6_053 * (1 + 4)
+    assert trial["flops"] == pytest.approx(523.7e9 * sequences, rel=1e-3)
+
+
+def test_the_table_goes_to_a_thousand_gpus_and_says_that_most_idle(planned: dict[str, Any]) -> None:
+    rows = {row["gpus"]: row for row in planned["gpus"]}
+    assert list(rows) == [1, 2, 5, 8, 10, 20, 50, 100, 200, 500, 1000]
+    assert rows[1000]["used"] == 21
+    assert rows[1000]["hours"] == pytest.approx(rows[50]["hours"])
+    assert rows[1]["hours"] > 5 * rows[8]["hours"]
+
+
+def test_a_store_of_ones_own_gives_its_windows(tiny_store: Path) -> None:
+    result = CliRunner().invoke(
+        main_group,
+        ["plan", str(ROOT / "sweeps" / "hko7_benchmark.py"), "--scale", "demo", "--store", str(tiny_store)],
+    )
+    assert result.exit_code == 0, result.output
+    assert "hko7-benchmark, demo scale: 21 trials" in result.output
+    assert "more than 21 GPUs change nothing" in result.output
+
+
+def test_a_file_that_is_no_sweep_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.py"
+    path.write_text("x = 1\n")
+    result = CliRunner().invoke(main_group, ["plan", str(path)])
+    assert isinstance(result.exception, ConfigError)
+    assert "has no function nothing(scale, seeds)" in str(result.exception)
