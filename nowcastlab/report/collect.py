@@ -148,6 +148,7 @@ def _refuse_mixture(trials: Sequence[TrackedTrial], what: str, value: Callable[[
 
 def _refuse_unfinished(trials: Sequence[TrackedTrial], record: SweepRecord | None) -> None:
     unfinished = [f"{trial.arm} seed {trial.seed} ({trial.status})" for trial in trials if not trial.finished]
+    unfinished += [f"{trial.arm} seed {trial.seed} (pruned)" for trial in trials if _pruned(trial)]
     asked = record.trials if record else {}
     begun = {f"{trial.arm}-s{trial.seed}" for trial in trials}
     unfinished += [
@@ -164,6 +165,11 @@ def _refuse_unfinished(trials: Sequence[TrackedTrial], record: SweepRecord | Non
             f"The sweep itself has not finished ({record.status}), so trials may be missing. "
             "Run the sweep's command again; it does what is missing."
         )
+
+
+def _pruned(trial: TrackedTrial) -> bool:
+    """Stopped early by a search: MLflow calls that finished."""
+    return trial.finished and trial.tags.get("outcome") == "pruned"
 
 
 def _short(value: str) -> str:

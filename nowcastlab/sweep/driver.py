@@ -20,7 +20,8 @@ from ray.tune import Callback
 from nowcastlab import engine
 from nowcastlab.errors import NowcastlabError
 from nowcastlab.sweep.design import Sweep, Trial
-from nowcastlab.sweep.folder import SweepFolder
+from nowcastlab.sweep.facts import write_store_facts
+from nowcastlab.sweep.folder import SWEEP, SweepFolder
 from nowcastlab.sweep.preflight import check_machines, check_sweep
 from nowcastlab.sweep.trial import FINISHED, read_result, run_trial
 from nowcastlab.sweep.view import View, outcome_text
@@ -73,6 +74,7 @@ def run_sweep(
             tags={"sweep": sweep.name, "scale": sweep.scale, "question": sweep.question},
             identities={key_of(trial): trial.identity for trial in sweep.trials},
         )
+        records = [folder.path / SWEEP, *write_store_facts(sweep, folder.path)]
         folder.forget_failures()
         clerk = Clerk(
             sweep.name, folder, mirror, code_version(), patience_s=PATIENCE_S if patience_s is None else patience_s
@@ -85,7 +87,7 @@ def run_sweep(
             _run_trials(folder, clerk, failed, cpus_per_trial, gpus_per_trial, cpus, say)
         finally:
             status = "FINISHED" if not folder.missing() else "FAILED" if failed else "KILLED"
-            clerk.finish(unfinished="KILLED", status=status, artifacts=[folder.path / "sweep.json"])
+            clerk.finish(unfinished="KILLED", status=status, artifacts=records)
         missing = folder.missing()
         return SweepResult(
             folder=folder,

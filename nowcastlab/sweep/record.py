@@ -21,6 +21,7 @@ from nowcastlab import __version__
 from nowcastlab.protocol import load_examples
 from nowcastlab.skill import load_scores, summarize
 from nowcastlab.sweep.design import DIGITS, Trial
+from nowcastlab.sweep.facts import protocol_of
 from nowcastlab.sweep.trial import ENVIRONMENT, EXAMPLES, FAILED, FINISHED, PRUNED, read_result, scores_path
 from nowcastlab.tracking import Data, TrialRecord
 from nowcastlab.training import read_history
@@ -117,6 +118,7 @@ def _tags(trial: Trial, folder: Path, code_version: str, result: dict[str, Any])
         **{name: facts[name] for name in ("device", "torch") if name in facts},
         "nowcastlab.identity": trial.identity,
         "nowcastlab.data_digest": _digest(trial),
+        "nowcastlab.protocol": protocol_of(trial),
         "nowcastlab.code": code_version,
         "nowcastlab.version": __version__,
         **{f"nowcastlab.{name}": facts[name] for name in ("python", "machine", "platform") if name in facts},
