@@ -87,6 +87,7 @@ def command(
       python -m data_pipeline synth work/archive --archive --days 3 && \\
       python -m data_pipeline ingest work/archive work/small.zarr
     """
+    archive, store = archive.resolve(), store.resolve()  # the workers of a cluster stand in other folders
     plan = make_plan(archive, lists=lists or archive, exclude=exclude, size=size)
     if strict and plan.problems:
         raise StoreError(f"--strict: {describe(plan.problems[0])}")
@@ -97,7 +98,7 @@ def command(
         grid=(plan.excluded.shape[0], plan.excluded.shape[1]),
         interval_minutes=interval_minutes,
         km_per_pixel=km_across / plan.excluded.shape[1],
-        title=title or archive.resolve().name,
+        title=title or archive.name,
         excluded=plan.excluded,
         splits=plan.splits,
         gauge_mm=plan.gauge_mm,

@@ -5,6 +5,7 @@ Both carry the digest of their data, so a config says what was seen, not only wh
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -42,7 +43,7 @@ class RadarData:
         opened = open_store(store)
         height, width = opened.grid
         return cls(
-            store=str(store),
+            store=absolute(store),
             digest=opened.digest,
             height=height,
             width=width,
@@ -114,6 +115,11 @@ class DigitsData:
 
 Data = RadarData | DigitsData
 KINDS: dict[str, type[RadarData] | type[DigitsData]] = {kind.kind: kind for kind in (RadarData, DigitsData)}
+
+
+def absolute(url: str) -> str:
+    """A path that means the same wherever a worker stands; a URL does already."""
+    return str(url) if "://" in str(url) else os.path.abspath(url)
 
 
 @lru_cache

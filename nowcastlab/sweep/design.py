@@ -21,7 +21,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nowcastlab.config import TrainConfig
+from nowcastlab.config.data import absolute
 from nowcastlab.errors import ConfigError
+from nowcastlab.models import BASELINES
 
 OFFLINE, ONLINE, DIGITS = "offline", "online", "digits"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -35,6 +37,9 @@ class Radar:
     digest: str
     split: str = "test"
     limit: int | None = None  # score the first windows only
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "store", absolute(self.store))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,12 @@ class Arm:
             raise ConfigError(f"Arm {self.name!r}: a name is letters, digits, '.', '_' and '-', as 'Traj-L13'.")
         if (self.config is None) == (self.baseline is None):
             raise ConfigError(f"Arm {self.name}: give it either a config or a baseline.")
+        possible = (DIGITS,) if self.config is not None and self.config.data.kind == "digits" else (OFFLINE, ONLINE)
+        for setting in self.settings:
+            if setting not in possible:
+                raise ConfigError(f"Arm {self.name}: no setting {setting!r}. Its settings are: {', '.join(possible)}.")
+        if self.baseline and self.baseline not in BASELINES:
+            raise ConfigError(f"Arm {self.name}: no baseline {self.baseline!r}. They are: {', '.join(BASELINES)}.")
         if self.baseline and ONLINE in self.settings:
             raise ConfigError(f"Arm {self.name}: {self.baseline} does not learn, so there is no online setting for it.")
 
