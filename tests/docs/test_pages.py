@@ -1,0 +1,256 @@
+"""README and docs: every link leads somewhere, every block runs.
+
+A block in ```sh or ```python is run, in order, in one scratch folder a page. A comment before it may say otherwise:
+
+    <!-- file: NAME -->       the block is a file of that name, for the blocks after it
+    <!-- not run: REASON -->  it would take hours or a cloud; its commands and their options must exist all the same
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+from data_pipeline.__main__ import main_group as pipeline_group
+from nowcastlab.cli import main_group
+from nowcastlab.cli.verbs import examples
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(
+    r"^(?:<!-- (?P<mark>[a-z ]+): (?P<value>.*?) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S
+)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.M)
+
+# Commands of others in blocks that are not run, whose options are not ours to check.
+FOREIGN = {"cd", "export", "git", "pip", "ssh", "pdflatex", "jq", "aws", "kubectl", "docker", "chmod", "curl", "eval"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    where: str  # page and line
+    language: str
+    text: str
+    file: str | None = None
+    not_run: str | None = None
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text()
+    found = []
+    for match in FENCE.finditer(text):
+        mark, value = match["mark"], match["value"]
+        found.append(
+            Block(
+                where=f"{page.relative_to(ROOT)}:{text[: match.start('text')].count(chr(10)) + 1}",
+                language=match["language"],
+                text=match["text"],
+                file=value if mark == "file" else None,
+                not_run=value if mark == "not run" else None,
+            )
+        )
+    return found
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+# --- links
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = HEADING.findall(re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{name(page)} links to {target}, which is not there"
+        if anchor:
+            assert anchor in anchors(there), f"{name(page)} links to {target}, which has no such heading"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached:
+            reached.add(page)
+            linked = [(page.parent / t.partition("#")[0]).resolve() for t in LINK.findall(page.read_text())]
+            waiting += [path for path in linked if path.suffix == ".md" and path.is_file()]
+    assert set(PAGES) <= reached, f"linked from nowhere: {sorted(map(name, set(PAGES) - reached))}"
+
+
+# --- blocks that run
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name)
+def test_every_block_runs(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    (tmp_path / "sweeps").symlink_to(ROOT / "sweeps")
+    to_run = [block for block in blocks(page) if block.not_run is None and block.language in ("sh", "python")]
+    ray = {}
+    if any(re.search(r"ingest|^python \w+\.py", block.text, re.M) for block in to_run if block.language == "sh"):
+        ray = {"RAY_ADDRESS": request.getfixturevalue("ray_address")}  # starting one costs more than the rest
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **ray}  # after Ray has added to it
+    environment.pop("MLFLOW_TRACKING_URI", None)
+    session = ""  # what a reader exported stays exported
+    for block in to_run:
+        if block.file:
+            (tmp_path / block.file).write_text(block.text)
+            continue
+        command = ["bash", "-euo", "pipefail", "-c", session + block.text]
+        if block.language == "python":
+            command = [sys.executable, "-c", block.text]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=540)
+        assert done.returncode == 0, f"{block.where} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        session += "".join(f"{line}\n" for line in block.text.splitlines() if line.startswith("export "))
+
+
+# --- commands that are only looked at
+
+
+def simple_commands(text: str) -> list[list[str]]:
+    """The commands of a piece of shell, without redirections, comments and NAME=value before them."""
+    commands = []
+    for line in text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;><")
+        lexer.whitespace_split = True
+        words: list[str] = []
+        for word in [*lexer, ";"]:
+            if word and set(word) <= set("|&;"):
+                while words and re.match(r"[A-Z_]+=", words[0]):
+                    words.pop(0)
+                if words:
+                    commands.append(words)
+                words = []
+            else:
+                words.append(word)
+    return [_without_redirection(words) for words in commands]
+
+
+def _without_redirection(words: list[str]) -> list[str]:
+    return words[: words.index(">")] if ">" in words else words
+
+
+def check_command(words: list[str], files: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+    """That a command exists and takes these options, found out without running it."""
+    match words:
+        case ["nowcastlab", *rest]:
+            check_click(main_group, rest)
+        case ["python", "-m", "data_pipeline", *rest]:
+            check_click(pipeline_group, rest)
+        case ["python", file, *rest]:
+            assert file in files or (ROOT / file).is_file(), f"there is no {file}"
+            for option in (word.split("=")[0] for word in rest if word.startswith("--")):
+                assert option in sweep_help(), f"a sweep has no {option}"
+        case ["make", *targets]:
+            known = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M)
+            assert set(targets) <= set(known), f"the Makefile has no {set(targets) - set(known)}"
+        case ["ray", verb, *rest]:
+            from ray.scripts.scripts import cli
+
+            assert verb in cli.commands, f"ray has no {verb}"
+            for file in rest:
+                assert not file.endswith(".yaml") or (ROOT / file).is_file(), f"there is no {file}"
+        case [other, *_]:
+            assert other in FOREIGN, f"{other}: not a command this test knows; run the block, or add it to FOREIGN"
+
+
+def check_click(group: click.Command, words: list[str]) -> None:
+    if not words or set(words) & {"--help", "-h", "--version"}:
+        return
+    try:
+        context = group.make_context(group.name, list(words))
+    except click.BadParameter as error:
+        if error.param is not None and isinstance(error.param.type, click.Path):
+            return  # a file of the reader's
+        raise
+    if isinstance(group, click.Group):
+        _, below, rest = group.resolve_command(context, [*context._protected_args, *context.args])
+        assert below is not None
+        check_click(below, rest)
+
+
+@functools.cache
+def sweep_help() -> str:
+    """All sweep files take the same options."""
+    command = [sys.executable, ROOT / "sweeps" / "hko7_benchmark.py", "--help"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(b.not_run for b in blocks(page))], ids=name)
+def test_commands_that_are_not_run_exist_with_their_options(page: Path) -> None:
+    files = {block.file for block in blocks(page) if block.file}
+    for block in blocks(page):
+        if block.not_run and block.language == "python":
+            compile(block.text, block.where, "exec")
+        elif block.not_run and block.language == "sh":
+            for words in simple_commands(block.text):
+                try:
+                    check_command(words, files)
+                except click.UsageError as error:
+                    pytest.fail(f"{block.where}: {shlex.join(words)}: {error.format_message()}")
+
+
+def tree(command: click.Command) -> list[click.Command]:
+    if not isinstance(command, click.Group):
+        return [command]
+    context = click.Context(command)
+    below = [command.get_command(context, verb) for verb in command.list_commands(context)]
+    return [command, *(leaf for verb in below if verb for leaf in tree(verb))]
+
+
+@pytest.mark.parametrize("root", [main_group, pipeline_group], ids=lambda group: group.name)
+def test_examples_in_help_exist_with_their_options(root: click.Command) -> None:
+    for command in tree(root):
+        for example in examples(command):
+            for words in simple_commands(example):
+                try:
+                    check_command(words)
+                except click.UsageError as error:
+                    pytest.fail(f"{command.name} --help: {example}: {error.format_message()}")
+
+
+def test_an_option_that_is_none_is_noticed() -> None:
+    with pytest.raises(click.UsageError, match="No such option"):
+        check_command(["nowcastlab", "train", "--modle", "trajgru"])
+    with pytest.raises(AssertionError, match="there is no sweeps/nothing"):
+        check_command(["python", "sweeps/nothing.py"])
+
+
+# --- what pages say of the code
+
+
+def test_the_rooms_of_the_architecture_page_are_the_architecture() -> None:
+    spec = importlib.util.spec_from_file_location("architecture", ROOT / "tests" / "test_architecture.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    block = page.partition("<!-- layers: from the top -->")[2].split("```")[1].removeprefix("text\n")
+    drawn = [line.split("  ")[0].split(", ") for line in block.splitlines()]
+    assert drawn[::-1] == module.LAYERS
+
+
+def test_the_readme_shows_a_picture_that_is_there() -> None:
+    assert re.search(r"!\[[^\]]+\]\(docs/images/[\w.-]+\)", (ROOT / "README.md").read_text())
