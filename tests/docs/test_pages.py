@@ -8,22 +8,30 @@ A block in ```sh or ```python is run, in order, in one scratch folder a page. A 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
+import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 import pytest
+import yaml
+from click.testing import CliRunner
 
 from data_pipeline.__main__ import main_group as pipeline_group
+from nowcastlab import __version__
 from nowcastlab.cli import main_group
 from nowcastlab.cli.verbs import examples
+from nowcastlab.config import with_changes
+from nowcastlab.sweep import run_sweep
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -125,6 +133,25 @@ def test_every_block_runs(page: Path, tmp_path: Path, request: pytest.FixtureReq
         session += "".join(f"{line}\n" for line in block.text.splitlines() if line.startswith("export "))
 
 
+def test_the_sweep_of_its_page_runs_at_a_tiny_size(tmp_path: Path, ray_address: str) -> None:
+    """Its arms, with three updates and few sequences each, on Ray, to a table."""
+    (block,) = [block for block in blocks(ROOT / "docs" / "your-own-sweep.md") if block.file]
+    (tmp_path / "flow_width.py").write_text(block.text)
+    asked = runpy.run_path(str(tmp_path / "flow_width.py"))["flow_width"]("demo", (1,))
+    short = {"max_steps": 3, "validate_every": 3, "report_every": 1, "data.valid_sequences": 4}
+    arms = [replace(arm, config=with_changes(arm.config, short)) for arm in asked.arms]
+    sweep = replace(asked, arms=arms, test_sequences=4)
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    result = run_sweep(sweep, root=tmp_path / "sweeps", tracking_uri=uri, say=lambda line: None)
+    assert [trial.key for trial in result.finished] == ["Flow-2-s1", "Flow-8-s1"]
+    report = CliRunner().invoke(
+        main_group, ["report", "--table", "mnist", "--sweep", "flow-width"], env={"MLFLOW_TRACKING_URI": uri}
+    )
+    assert report.exit_code == 0, report.output
+    assert "Flow-2" in report.output
+    assert "Flow-8" in report.output
+
+
 # --- commands that are only looked at
 
 
@@ -163,7 +190,7 @@ def check_command(words: list[str], files: set[str] = frozenset()) -> None:  # t
             for option in (word.split("=")[0] for word in rest if word.startswith("--")):
                 assert option in sweep_help(), f"a sweep has no {option}"
         case ["make", *targets]:
-            known = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M)
+            known = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
             assert set(targets) <= set(known), f"the Makefile has no {set(targets) - set(known)}"
         case ["ray", verb, *rest]:
             from ray.scripts.scripts import cli
@@ -193,8 +220,14 @@ def check_click(group: click.Command, words: list[str]) -> None:
 @functools.cache
 def sweep_help() -> str:
     """All sweep files take the same options."""
-    command = [sys.executable, ROOT / "sweeps" / "hko7_benchmark.py", "--help"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    said, words = io.StringIO(), sys.argv
+    sys.argv = ["hko7_benchmark.py", "--help"]
+    try:
+        with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+            runpy.run_path(str(ROOT / "sweeps" / "hko7_benchmark.py"), run_name="__main__")
+    finally:
+        sys.argv = words
+    return said.getvalue()
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(b.not_run for b in blocks(page))], ids=name)
@@ -254,3 +287,23 @@ def test_the_rooms_of_the_architecture_page_are_the_architecture() -> None:
 
 def test_the_readme_shows_a_picture_that_is_there() -> None:
     assert re.search(r"!\[[^\]]+\]\(docs/images/[\w.-]+\)", (ROOT / "README.md").read_text())
+
+
+def test_the_citation_file_is_read_as_one() -> None:
+    """Without a version: that is in nowcastlab/__init__.py, and there alone."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors", "license"} <= set(citation)
+    assert "version" not in citation
+    (paper,) = citation["references"]
+    assert (paper["year"], len(paper["authors"])) == (2017, 7)
+
+
+def test_the_changelog_has_this_version() -> None:
+    assert re.search(rf"^## .*{re.escape(__version__)}", (ROOT / "CHANGELOG.md").read_text(), re.M)
+
+
+def test_the_demo_is_made_of_commands_that_exist() -> None:
+    recipe = (ROOT / "Makefile").read_text().partition("\ndemo:")[2].partition("\n\n")[0]
+    lines = [line.strip().replace("$(BIN)/", "") for line in recipe.splitlines()[1:]]
+    for words in simple_commands("\n".join(line for line in lines if not line.startswith("@"))):
+        check_command(words)
