@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nowcastlab.report import Findings, collect, find
+from nowcastlab.report.paper import OFFLINE, OFFLINE_STD, ONLINE, ONLINE_STD
 from nowcastlab.report.source import score_metrics
+from nowcastlab.significance import EpisodeSums
 from nowcastlab.skill import SequenceScores, save_scores
-from nowcastlab.tracking import Mirror, TrialRecord, connect
+from nowcastlab.tracking import Mirror, TrackedTrial, TrialRecord, connect
+from nowcastlab.tracking.sweep_record import SweepRecord
 from nowcastlab.units import THRESHOLDS_MMH
 
 LEADS = 3
 CODE = "c" * 40
+Scores = SequenceScores | NDArray[np.float64]
 
 
 def radar_scores(
@@ -66,7 +72,7 @@ def digits_errors(mse: float, *, seed: int, sequences: int = 60) -> NDArray[np.f
 class MadeSweep:
     """What `make` turns into runs: {arm: {seed: {setting: scores}}}; an arm with seed 0 alone is a baseline."""
 
-    arms: Mapping[str, Mapping[int, Mapping[str, SequenceScores | NDArray[np.float64]]]]
+    arms: Mapping[str, Mapping[int, Mapping[str, Scores]]]
     name: str = "hko7-benchmark"
     scale: str = "demo"
     comparisons: Sequence[tuple[str, str]] = ()
@@ -110,19 +116,59 @@ def make(folder: Path, sweep: MadeSweep) -> str:
     return uri
 
 
-def _record(
-    folder: Path, sweep: MadeSweep, arm: str, seed: int, by_setting: Mapping[str, SequenceScores | NDArray[np.float64]]
-) -> TrialRecord:
+def findings_of(sweep: MadeSweep) -> Findings:
+    """What `from_mlflow` and `find` would give of a sweep."""
+    trials = {
+        (arm, seed): TrackedTrial(
+            run_id=f"run-{arm}-{seed}",
+            sweep=sweep.name,
+            arm=arm,
+            seed=seed,
+            scale=sweep.scale,
+            status="FINISHED",
+            data_digest="d" * 64,
+            code=CODE,
+            params={"parameters": "0" if seed == 0 else str(1000 * len(arm)), "data.digits": sweep.digits},
+            metrics={
+                name: value for setting, scores in its.items() for name, value in _metrics(setting, scores).items()
+            },
+            tags={"nowcastlab.protocol": sweep.protocol},
+        )
+        for arm, seeds in sweep.arms.items()
+        for seed, its in seeds.items()
+    }
+    record = SweepRecord(
+        run_id="parent",
+        status="FINISHED",
+        scale=sweep.scale,
+        plain={"comparisons": [list(pair) for pair in sweep.comparisons]},
+        store=sweep.store,
+    )
+
+    def load(trial: TrackedTrial, setting: str) -> EpisodeSums:
+        scores = sweep.arms[trial.arm][trial.seed][setting]
+        known = isinstance(scores, SequenceScores)
+        return EpisodeSums.from_scores(scores) if known else EpisodeSums.from_errors(scores)
+
+    return find(collect(list(trials.values()), record), load, resamples=500)
+
+
+def _metrics(setting: str, scores: Scores) -> dict[str, float]:
+    if isinstance(scores, SequenceScores):
+        return score_metrics(setting, scores)
+    return {"test/mse": float(scores.mean())}
+
+
+def _record(folder: Path, sweep: MadeSweep, arm: str, seed: int, by_setting: Mapping[str, Scores]) -> TrialRecord:
     folder.mkdir()
     curves: dict[str, dict[int, float]] = {"seconds": {0: 360.0 + 36 * seed + len(arm)}}
     for setting, scores in by_setting.items():
         path = folder / f"scores-{setting}.npz"
+        curves |= {name: {0: value} for name, value in _metrics(setting, scores).items()}
         if isinstance(scores, SequenceScores):
             save_scores(path, scores)
-            curves |= {name: {0: value} for name, value in score_metrics(setting, scores).items()}
         else:
             np.savez(path, mse=scores)
-            curves["test/mse"] = {0: float(scores.mean())}
     baseline = seed == 0
     running = f"{arm}-s{seed}" in sweep.unfinished
     return TrialRecord(
@@ -176,6 +222,69 @@ RADAR_COMPARISONS = (("TrajGRU", "ConvGRU"), ("2D-CNN", "ROVER-Nonlinear"), ("Co
 DIGITS_COMPARISONS = (("Traj-L5", "Conv-K3-D2"), ("Traj-L9", "Traj-L5"))
 
 
+# Share of pixels observed at each threshold. Counts that give all of the paper's scores exist only near these; the
+# official shares are smaller, since the paper's scores are means over leads and not of one table of counts.
+OBSERVED = (0.11, 0.075, 0.05, 0.032, 0.016)
+
+
+def printed_scores(
+    csi: Sequence[float],
+    hss: Sequence[float],
+    bmse: float,
+    bmae: float,
+    *,
+    sequences: int = 8,
+    episodes: int = 4,
+    pixels: int = 10**12,
+) -> SequenceScores:
+    """Counts from which exactly these scores come, derived by hand.
+
+    Of N pixels T are observed, F forecast and H both. With c = CSI = H / (T + F - H), H = c / (1 + c) (T + F). In
+    HSS = s = 2 (H N - T F) / (N (T + F) - 2 T F), with S = T + F, h = 2 c / (1 + c) and T F = T S - T^2, S is linear:
+
+        S (s N - 2 s T - h N + 2 T) = 2 T^2 (1 - s),    S = 2 T^2 (1 - s) / (2 T (1 - s) - N (h - s))
+
+    T is the same for every arm, as it is what truly happened; N so large that whole pixels round nothing away.
+    """
+    tables: dict[str, list[int]] = {name: [] for name in ("tp", "fn", "fp", "tn")}
+    for c, s, share in zip(csi, hss, OBSERVED, strict=True):
+        t, h = round(share * pixels), 2 * c / (1 + c)
+        both = 2 * t**2 * (1 - s) / (2 * t * (1 - s) - pixels * (h - s))
+        hits, forecast = round(h / 2 * both), round(both - t)
+        for name, count in (("tp", hits), ("fn", t - hits), ("fp", forecast - hits)):
+            tables[name].append(count)
+        tables["tn"].append(pixels - t - forecast + hits)
+    shape = (sequences, 2, 5)
+    errors = {name: np.full(shape[:2], value) for name, value in (("bmse", bmse), ("bmae", bmae), ("mse", bmse / 8.0))}
+    return SequenceScores(
+        **{name: np.broadcast_to(np.array(table), shape).copy() for name, table in tables.items()},
+        **errors,
+        mae=np.full(shape[:2], bmae / 4.0),
+        gdl=np.zeros(shape[:2]),
+        start=30 * np.arange(sequences),
+        episode=np.arange(sequences) * episodes // sequences,
+        thresholds_mmh=np.array(THRESHOLDS_MMH),
+        lead_minutes=np.array([6.0, 12.0]),
+    )
+
+
+def paper_runs(arm: str, setting: str = "offline", **options: Any) -> list[SequenceScores]:
+    """Runs whose mean and deviation over three seeds are the paper's: at m - d, m and m + d the deviation is d."""
+    means, stds = {"offline": (OFFLINE, OFFLINE_STD), "online": (ONLINE, ONLINE_STD)}[setting]
+    m, d = means[arm], stds.get(arm)
+    steps = (0,) if d is None else (-1, 0, 1)
+    return [
+        printed_scores(
+            [c + step * (d.csi[i] if d else 0) for i, c in enumerate(m.csi)],
+            [s + step * (d.hss[i] if d else 0) for i, s in enumerate(m.hss)],
+            m.bmse + step * (d.bmse if d else 0),
+            m.bmae + step * (d.bmae if d else 0),
+            **options,
+        )
+        for step in steps
+    ]
+
+
 @pytest.fixture(scope="session")
 def radar_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A demo benchmark on a synthetic store."""
@@ -189,6 +298,15 @@ def digits_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def make_sweep(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """make_sweep(arms=..., scale="paper"): a sweep in a database of its own."""
-    return lambda **options: make(tmp_path_factory.mktemp("sweep"), MadeSweep(**options))
+def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """Everything above. made.sweep(arms=..., scale="paper") gives the address of a database with that sweep in it,
+    made.findings(...) what would be read from it, without the seconds that a database takes."""
+    return SimpleNamespace(
+        sweep=lambda **options: make(tmp_path_factory.mktemp("sweep"), MadeSweep(**options)),
+        findings=lambda **options: findings_of(MadeSweep(**options)),
+        radar_scores=radar_scores,
+        radar_arms=radar_arms,
+        digits_arms=digits_arms,
+        paper_runs=paper_runs,
+        printed_scores=printed_scores,
+    )

@@ -1,0 +1,101 @@
+"""With the counts of a real benchmark run put in, the printed cells are the paper's, to the digit.
+
+The official counts are nobody's to ship. So counts are derived here from which the paper's scores come (the arithmetic
+is in `printed_scores`), written in the documented file format, and read back by the command.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from nowcastlab.cli.report import command
+from nowcastlab.errors import ReportError
+from nowcastlab.report import ScoreFile, from_files
+from nowcastlab.report.paper import OFFLINE, OFFLINE_STD, ONLINE, ONLINE_STD, RadarRow
+from nowcastlab.report.table import Table, shown
+from nowcastlab.report.tables import hko7_std_table, hko7_table
+from nowcastlab.skill import save_scores
+
+
+@pytest.fixture(scope="module")
+def files(made: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("official")
+    arguments = []
+    for setting, rows in (("offline", OFFLINE), ("online", ONLINE)):
+        for arm in rows:
+            runs = made.paper_runs(arm, setting)
+            for seed, scores in enumerate(runs, 1):
+                path = folder / f"{arm}-{seed}-{setting}.npz"
+                save_scores(path, scores)
+                seeded = f":{seed}" if len(runs) > 1 else ""
+                arguments.append(f"{arm}{seeded}{':online' if setting == 'online' else ''}={path}")
+    return arguments
+
+
+def printed(table: Table) -> dict[tuple[str, str], list[str]]:
+    """{(setting, arm): the row as it is printed}."""
+    return {
+        (section.title.split()[0].lower(), row.title): [
+            shown(table, cell, column) for cell, column in zip(row.cells, table.columns, strict=True)
+        ]
+        for section in table.sections
+        for row in section.rows
+    }
+
+
+def digits(row: RadarRow) -> list[str]:
+    """As the paper prints it."""
+    return [*(f"{x:.4f}" for x in (*row.csi, *row.hss)), f"{row.bmse:.0f}", f"{row.bmae:.0f}"]
+
+
+def test_every_cell_of_the_papers_benchmark_table_comes_out_to_the_digit(files: list[str]) -> None:
+    collection, _ = from_files([ScoreFile.parse(text) for text in files])
+    expected = {("offline", arm): digits(row) for arm, row in OFFLINE.items()}
+    expected |= {("online", arm): digits(row) for arm, row in ONLINE.items()}
+    assert printed(hko7_table(collection)) == expected
+
+
+def test_every_cell_of_the_papers_deviations_comes_out_to_the_digit(files: list[str]) -> None:
+    collection, _ = from_files([ScoreFile.parse(text) for text in files])
+    found = printed(hko7_std_table(collection))
+    assert {key: row for key, row in found.items() if key[1] != "ConvGRU-nobal"} == {
+        **{("offline", arm): digits(row) for arm, row in OFFLINE_STD.items()},
+        **{("online", arm): digits(row) for arm, row in ONLINE_STD.items()},
+    }
+
+
+def test_the_command_prints_them_from_files_and_says_they_are_files(files: list[str]) -> None:
+    arguments = [part for text in files for part in ("--scores", text)]
+    result = CliRunner().invoke(command, ["--table", "hko7", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0
+    (line,) = [line for line in result.output.splitlines() if line.startswith("Last-Frame")]
+    assert line.split()[1:] == digits(OFFLINE["Last-Frame"])
+    assert "! From files of scores: neither scale nor store is recorded with them." in result.output
+
+
+def test_files_get_no_verdict_on_the_paper(files: list[str]) -> None:
+    arguments = [part for text in files[:1] for part in ("--scores", text)]
+    result = CliRunner().invoke(command, ["--against", "paper", *arguments], catch_exceptions=False)
+    assert "No verdict: files of scores do not say at which scale" in result.output
+
+
+@pytest.mark.parametrize("text", ["last.npz", "A:one=last.npz", "=last.npz", "A:1:2=x.npz"])
+def test_a_file_without_an_arm_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ReportError, match=r"as in TrajGRU:1:online=scores.npz"):
+        ScoreFile.parse(text)
+
+
+def test_files_of_other_test_days_are_refused(made: SimpleNamespace, files: list[str], tmp_path: Path) -> None:
+    save_scores(tmp_path / "other.npz", made.radar_scores(0.5, seed=1))
+    given = [ScoreFile.parse(text) for text in (files[0], f"Mine={tmp_path / 'other.npz'}")]
+    with pytest.raises(ReportError, match="of 2 data sets, and one table must not mix them"):
+        from_files(given)
+
+
+def test_a_seed_given_twice_is_refused(files: list[str]) -> None:
+    with pytest.raises(ReportError, match="Last-Frame has its offline scores twice"):
+        from_files([ScoreFile.parse(files[0]), ScoreFile.parse(files[0])])
