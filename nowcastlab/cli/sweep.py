@@ -61,7 +61,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def _run(sweep: Sweep, root: Path, cpus: float, gpus: float, plan_only: bool) -> None:
-    from nowcastlab.sweep import SweepFolder, run_sweep
+    from nowcastlab.sweep import SweepFolder
     from nowcastlab.sweep.plan import as_text, plan_arms
 
     missing = SweepFolder(root, sweep).missing()
@@ -74,10 +74,16 @@ def _run(sweep: Sweep, root: Path, cpus: float, gpus: float, plan_only: bool) ->
         click.echo(as_text(plan_arms(sweep, missing), at_once=max(1, (os.cpu_count() or 1) // cpus)))
     if plan_only:
         return
+    run_and_tell(sweep, root, cpus_per_trial=cpus, gpus_per_trial=gpus)
+
+
+def run_and_tell(sweep: Sweep, root: Path, **options: Any) -> None:
+    """Run a sweep, options as `run_sweep` takes them; say how it ended, and print its table."""
+    from nowcastlab.sweep import run_sweep
+    from nowcastlab.tracking import connect
+
     try:
-        result = run_sweep(
-            sweep, root=root, cpus_per_trial=cpus, gpus_per_trial=gpus, say=lambda line: click.echo(line, err=True)
-        )
+        result = run_sweep(sweep, root=root, say=lambda line: click.echo(line, err=True), **options)
     except KeyboardInterrupt:  # outside of Ray Tune, which ends by itself
         click.echo("Interrupted; the same command goes on.", err=True)
         sys.exit(130)
@@ -90,8 +96,6 @@ def _run(sweep: Sweep, root: Path, cpus: float, gpus: float, plan_only: bool) ->
         click.echo(f"Interrupted with {len(result.unfinished)} trials to go; the same command goes on.", err=True)
     if result.failed or result.unfinished:
         sys.exit(4)
-    from nowcastlab.tracking import connect
-
     click.echo(f"\n{table_text(sweep, connect())}\n")
     click.echo(f"Again: nowcastlab report --table {sweep.table} --sweep {sweep.name} --scale {sweep.scale}")
 

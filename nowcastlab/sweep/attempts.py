@@ -45,7 +45,8 @@ def attempt(folder: Path, report: Report) -> Iterator[Report]:
             nonlocal noted
             if not noted and "step" in metrics:
                 with open(folder / FILE_NAME, "a") as file:
-                    file.write(json.dumps({**facts, "first_step": metrics["step"]}) + "\n")
+                    # on a line of its own, also after one that was cut short
+                    file.write("\n" * (file.tell() > 0) + json.dumps({**facts, "first_step": metrics["step"]}))
                 noted = True
             return report(metrics)
 

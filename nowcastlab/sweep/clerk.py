@@ -18,6 +18,7 @@ from nowcastlab.sweep.design import Trial
 from nowcastlab.sweep.record import key_of, record_of
 from nowcastlab.sweep.trial import FAILED, read_result
 from nowcastlab.tracking import Mirror
+from nowcastlab.training.history import FILE_NAME
 
 EVERY_S = 1.0
 PATIENCE_S = 600.0  # for a tracking server at the end of a sweep
@@ -39,6 +40,7 @@ class Clerk:
         self._patience_s = patience_s
         self._pending: dict[str, Trial] = {}  # begun, and not yet copied to their end
         self._failed: dict[str, str] = {}  # trials that could not even write down why
+        self._copied: dict[str, tuple[int, int]] = {}  # how far a running trial's history was copied
         self._stop = threading.Event()
         self._guard = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="clerk", daemon=True)
@@ -121,12 +123,17 @@ class Clerk:
             status, why = ("FAILED" if result["status"] == FAILED else "FINISHED"), result.get("error")
         elif why is not None:
             status = "FAILED"
+        reached = _reached(folder)
+        if status == "RUNNING" and self._mirror.status(key) == (status, None) and self._copied.get(key) == reached:
+            return  # most rounds, for most of many trials: a look at a file, not the reading of it
         if status == "RUNNING" or self._mirror.status(key) != (status, why):  # else all of it is there
             record = record_of(trial, folder, code_version=self._code, unfinished=unfinished)
             self._mirror.sync(replace(record, status=status, error=why))
+            self._copied[key] = reached
         if status in ("FINISHED", "FAILED"):
             with self._guard:
                 self._pending.pop(trial.key, None)
+            self._copied.pop(key, None)
 
     def _closed(self, status: str, artifacts: Sequence[Path]) -> bool:
         try:
@@ -135,6 +142,15 @@ class Clerk:
             self.trouble = {f"the end of {self._name}": _first_line(error)}
             return False
         return True
+
+
+def _reached(folder: Path) -> tuple[int, int]:
+    """Changes whenever a trial reports."""
+    try:
+        history = (folder / FILE_NAME).stat()
+    except FileNotFoundError:
+        return (0, 0)
+    return (history.st_size, history.st_mtime_ns)
 
 
 def _first_line(error: Exception) -> str:

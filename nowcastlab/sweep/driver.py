@@ -18,12 +18,12 @@ from ray import tune
 from ray.tune import Callback
 
 from nowcastlab import engine
-from nowcastlab.errors import NowcastlabError
+from nowcastlab.errors import ConfigError, NowcastlabError
 from nowcastlab.sweep.design import Sweep, Trial
 from nowcastlab.sweep.facts import write_store_facts
 from nowcastlab.sweep.folder import SWEEP, SweepFolder
 from nowcastlab.sweep.preflight import check_machines, check_sweep
-from nowcastlab.sweep.trial import FINISHED, read_result, run_trial
+from nowcastlab.sweep.trial import FAILED, FINISHED, no_space, read_result, run_trial, told
 from nowcastlab.sweep.view import View, outcome_text
 from nowcastlab.training import read_history
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 4  # at a trial that gets no further, because its worker dies or its machine is full
 Say = Callable[[str], None]
+Run = Callable[..., dict[str, Any]]  # as run_trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +53,13 @@ def run_sweep(
     cpus: int | None = None,
     tracking_uri: str | None = None,
     patience_s: float | None = None,
+    run: Run = run_trial,
     say: Say = print,
 ) -> SweepResult:
     """Do what is missing of a sweep. Interrupted with Ctrl-C, or killed, the same call goes on.
 
     patience_s   how long to wait, at the end, for a tracking server that is away
+    run          what is done for a trial; `nowcastlab bench scale` puts a recording in its place
     """
     # MLflow is the driver's alone: a worker, which imports this module too, need not wait for it
     from nowcastlab.sweep.clerk import PATIENCE_S, Clerk
@@ -84,7 +87,7 @@ def run_sweep(
         clerk.start()
         failed: dict[str, str] = {}
         try:
-            _run_trials(folder, clerk, failed, cpus_per_trial, gpus_per_trial, cpus, say)
+            _run_trials(folder, clerk, failed, cpus_per_trial, gpus_per_trial, cpus, run, say)
         finally:
             status = "FINISHED" if not folder.missing() else "FAILED" if failed else "KILLED"
             clerk.finish(unfinished="KILLED", status=status, artifacts=records)
@@ -105,6 +108,7 @@ def _run_trials(
     cpus_each: float,
     gpus_each: float,
     cpus: int | None,
+    run: Run,
     say: Say,
 ) -> None:
     """Run the trials that are missing, and note in `failed` those that end badly."""
@@ -112,15 +116,19 @@ def _run_trials(
     if not todo:
         return
     engine.connect(cpus=cpus)
-    if not os.environ.get("RAY_ADDRESS"):  # a cluster may grow
+    try:
         check_machines(cpus_each, gpus_each, [node["Resources"] for node in ray.nodes() if node["Alive"]])
+    except ConfigError as error:
+        if not os.environ.get("RAY_ADDRESS"):
+            raise
+        say(f"{error} Waiting, in case the cluster grows.")
     view = View(list(todo.values()), say)
     watch = _Watch(todo, folder, clerk, view, failed)
     try:
         while todo:
             before = {key: _progress(folder.trial(trial)) for key, trial in todo.items()}
             watch.given_up.clear()
-            _fit(folder, todo, watch, cpus_each, gpus_each)
+            _fit(folder, todo, watch, cpus_each, gpus_each, run)
             # Tune tries each so often. A long trial on machines that come and go needs more: while it gets further.
             todo = {key: todo[key] for key in watch.given_up if _progress(folder.trial(todo[key])) > before[key]}
             for key in watch.given_up.keys() - todo.keys():
@@ -129,7 +137,9 @@ def _run_trials(
         view.close()
 
 
-def _fit(folder: SweepFolder, todo: dict[str, Trial], watch: _Watch, cpus_each: float, gpus_each: float) -> None:
+def _fit(
+    folder: SweepFolder, todo: dict[str, Trial], watch: _Watch, cpus_each: float, gpus_each: float, run: Run
+) -> None:
     plain = {key: trial.to_plain() for key, trial in todo.items()}
     folders = {key: str(folder.trial(trial)) for key, trial in todo.items()}
 
@@ -137,12 +147,17 @@ def _fit(folder: SweepFolder, todo: dict[str, Trial], watch: _Watch, cpus_each: 
         key = config["key"]
         result = read_result(Path(folders[key]))
         if result is None:
-            result = run_trial(Trial.from_plain(plain[key]), Path(folders[key]), report=tune.report)
+            try:
+                result = run(Trial.from_plain(plain[key]), Path(folders[key]), report=tune.report)
+            except Exception as error:
+                if not no_space(error):
+                    raise  # Tune tries again, perhaps elsewhere
+                result = {"status": FAILED, "error": told(error)}  # there was nowhere to write it
             if not result.get("expected", True):
                 # A worker in which something unexpected happened may be unfit for the next trial, as one whose CUDA
                 # context is broken: let it go. The attempt after this one finds the result.
                 raise RuntimeError(result["error"])
-        tune.report({"status": result["status"]})
+        tune.report({"status": result["status"], "error": result.get("error", "")})
 
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"  # the folders and MLflow hold all of it
     tuner = tune.Tuner(
@@ -179,6 +194,7 @@ class _Watch(Callback):
         self, todo: dict[str, Trial], folder: SweepFolder, clerk: Clerk, view: View, failed: dict[str, str]
     ) -> None:
         self._todo, self._folder, self._clerk, self._view, self._failed = dict(todo), folder, clerk, view, failed
+        self._told: dict[str, str] = {}  # errors as trials reported them
         self.given_up: dict[str, str] = {}  # by Tune, and why
 
     def __getstate__(self) -> dict[str, Any]:
@@ -192,9 +208,11 @@ class _Watch(Callback):
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         self._view.moved(trial.config["key"], result.get("step", 0))
+        if result.get("error"):
+            self._told[trial.config["key"]] = result["error"]
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        self.ended(trial.config["key"])
+        self.ended(trial.config["key"], self._told.get(trial.config["key"]))
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """After the last attempt."""

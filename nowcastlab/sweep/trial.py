@@ -13,11 +13,12 @@ Called again it goes on with what is missing. The result is the same to the bit,
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def run_trial(
         except Exception as error:
             if _is_the_machines(error):
                 raise
-            outcome = {"status": FAILED, "error": _told(error), "expected": isinstance(error, NowcastlabError)}
+            outcome = {"status": FAILED, "error": told(error), "expected": isinstance(error, NowcastlabError)}
         seconds = time.time() - began
         result = {"identity": trial.identity, "key": trial.key, **outcome, "seconds": seconds, "environment": facts}
         if facts:
@@ -98,17 +99,25 @@ def _outcome(trial: Trial, folder: Path, report: Report, stop: Callable[[], bool
     return {"status": FINISHED, "parameters": _parameters(trial), "scores": scores, "weights": _weights(folder)}
 
 
+def no_space(error: BaseException) -> bool:
+    """Whether it comes down to a full disk, which trying again will not mend."""
+    return any(isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT) for cause in _causes(error))
+
+
 def _is_the_machines(error: Exception) -> bool:
     """Whether the same trial may well succeed at another time or place."""
+    return any(isinstance(cause, OSError | MemoryError | torch.OutOfMemoryError) for cause in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it came from: a checkpoint that cannot be written is a TrainingError, from an OSError."""
     cause: BaseException | None = error
-    while cause is not None:  # a checkpoint that cannot be written is a TrainingError because of an OSError
-        if isinstance(cause, OSError | MemoryError | torch.OutOfMemoryError):
-            return True
+    while cause is not None:
+        yield cause
         cause = cause.__cause__
-    return False
 
 
-def _told(error: Exception) -> str:
+def told(error: Exception) -> str:
     """An error in a line; of one that nobody expected, where it came from too."""
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, NowcastlabError):

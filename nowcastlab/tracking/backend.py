@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import socket
 import sqlite3
 from collections.abc import Iterator
@@ -51,7 +52,7 @@ def answering(uri: str) -> Iterator[None]:
     try:
         yield
     except (MlflowException, OSError, ImportError) as error:
-        raise TrackingError(_no_answer(uri, str(error).splitlines()[0])) from None
+        raise TrackingError(_no_answer(uri, str(error))) from None
 
 
 def artifact_root(uri: str) -> str | None:
@@ -105,8 +106,10 @@ def shown(uri: str) -> str:
 
 
 def _no_answer(uri: str, why: str) -> str:
+    system = re.search(r"\[Errno -?\d+\] ([\w ]+)", why)  # what it comes down to, under a client's layers of words
+    reason = system[1] if system else why.splitlines()[0].replace(uri, shown(uri)).rstrip(".")
     return (
-        f"No tracking store answers at {shown(uri)}: {why.rstrip('.')}. "
+        f"No tracking store answers at {shown(uri)}: {reason}. "
         "Start that server, or unset MLFLOW_TRACKING_URI to use a local file."
     )
 

@@ -26,6 +26,7 @@ TAG = "nowcastlab"
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # else the UI asks whether it is about language models
 ERROR = f"{TAG}.error"
 BATCH = 900  # MLflow takes at most 1000 values a call
+PAGE = 500  # runs
 LONGEST_VALUE = 5000  # and parameters of 6000 characters
 LONGEST_DIGEST = 36  # of a dataset; the whole of it is a tag
 
@@ -114,7 +115,8 @@ class Mirror:
             return
         if run.status != "RUNNING":
             self._client.update_run(run.run_id, status="RUNNING")  # a failed trial that was taken up again
-            run.status = "RUNNING"
+            del self._runs[record.key]  # what it holds was let go when it ended, and is read anew
+            run = self._run(record.key, record.name, record.tags, parent=self.parent_id)
         self._log_params(run, record.params)
         values = [(name, step, value) for step, name, value in _values(record)]
         fresh = [(name, step, value) for name, step, value in values if step not in run.logged[name]]
@@ -142,6 +144,7 @@ class Mirror:
         run.error = record.error
         self._client.set_terminated(run.run_id, status=record.status)  # last: what is ended is whole
         run.status = record.status
+        run.let_go()
 
     def status(self, key: str) -> tuple[str, str | None] | None:
         """How a run stands, and its error, as far as this mirror knows: cheap, and None before its first sync."""
@@ -168,15 +171,22 @@ class Mirror:
         return found.experiment_id
 
     def _refuse_foreign(self, identities: Mapping[str, str]) -> None:
-        """Two designs of one name would be mixed up in one table."""
-        for key, identity in identities.items():
-            for run in self._find(key):
+        """Two designs of one name would be mixed up in one table. All runs at once: a thousand questions take long."""
+        token = None
+        while True:
+            page = self._client.search_runs([self.experiment_id], max_results=PAGE, page_token=token)
+            for run in page:
+                key = run.data.tags.get(f"{TAG}.key", "")
+                identity = identities.get(key)
                 there = run.data.tags.get(f"{TAG}.identity", identity)
-                if there != identity:
+                if identity is not None and there is not None and there != identity:
                     raise TrackingError(
                         f"{shown(self.uri)} has a run of {key} that was set up otherwise (identity {there[:12]}, this "
                         f"one's {identity[:12]}). Give the sweep another name, or delete that run in the UI."
                     )
+            token = page.token
+            if not token:
+                return
 
     def _find(self, key: str) -> list[Run]:
         """The runs of a key, the oldest first."""
@@ -224,6 +234,12 @@ class _MirroredRun:
     params: set[str]
     tags: dict[str, str]
     logged: dict[str, set[int]]
+
+    def let_go(self) -> None:
+        """Of what only a run under way needs: a sweep of thousands would keep every step of every trial in memory."""
+        self.params.clear()
+        self.tags.clear()
+        self.logged.clear()
 
 
 def _values(record: TrialRecord) -> list[tuple[int, str, float]]:

@@ -1,0 +1,54 @@
+"""Workers and drivers killed with kill -9, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+from faults import Driver, folder_of, small_sweep, steps_done, uri_of, violations
+
+from nowcastlab.sweep.attempts import read_attempts
+from nowcastlab.tracking import connect
+
+
+def test_a_killed_worker_is_replaced(tmp_path: Path, undisturbed: Path, ray_address: str) -> None:
+    driver = Driver(tmp_path, ray_address)
+    driver.wait_until(lambda: steps_done(tmp_path) >= 5)
+    attempts = [line for trial in small_sweep().trials for line in read_attempts(folder_of(tmp_path, trial.key))]
+    os.kill(attempts[-1]["pid"], signal.SIGKILL)
+    driver.wait()
+    again = [line for trial in small_sweep().trials for line in read_attempts(folder_of(tmp_path, trial.key))]
+    assert len(again) > len(small_sweep().trials)  # the kill met a trial, and it was taken up again
+    assert not violations(tmp_path, undisturbed)
+
+
+def test_a_driver_killed_at_ten_moments_is_taken_up_by_the_same_command(
+    tmp_path: Path, undisturbed: Path, ray_address: str
+) -> None:
+    rng = random.Random(20170612)
+    for _ in range(10):
+        driver = Driver(tmp_path, ray_address)
+        if rng.random() < 0.3:  # while it starts: meeting MLflow, Ray, the folders of the driver before
+            time.sleep(rng.uniform(0, 3))
+        else:
+            further = steps_done(tmp_path) + rng.randint(1, 5)
+            driver.wait_until(lambda steps=further: steps_done(tmp_path) >= steps)
+            time.sleep(rng.uniform(0, 0.2))
+        driver.kill()
+    Driver(tmp_path, ray_address).wait()
+    assert not violations(tmp_path, undisturbed)
+
+
+def test_ctrl_c_leaves_a_sweep_that_goes_on_and_says_so(tmp_path: Path, undisturbed: Path, ray_address: str) -> None:
+    driver = Driver(tmp_path, ray_address)
+    driver.wait_until(lambda: steps_done(tmp_path) >= 8)
+    driver.interrupt()
+    assert "trials to go; the same command goes on" in driver.wait(4)
+    client = connect(uri_of(tmp_path))
+    experiment = client.get_experiment_by_name("small")
+    assert "RUNNING" not in {run.info.status for run in client.search_runs([experiment.experiment_id])}
+    Driver(tmp_path, ray_address).wait()
+    assert not violations(tmp_path, undisturbed)

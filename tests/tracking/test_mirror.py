@@ -1,0 +1,132 @@
+"""One run a trial and every value once, also where MLflow's answers are lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow import MlflowClient
+from mlflow.entities import Run
+from mlflow.exceptions import MlflowException
+
+from nowcastlab.errors import TrackingError
+from nowcastlab.tracking import Mirror, TrialRecord, connect
+
+HISTORY = [{"step": step, "train/loss": 1 / step} for step in range(1, 6)]
+RECORD = TrialRecord(key="s/demo/A-s1", name="A s1", params={"arm": "A"}, tags={"arm": "A"}, history=HISTORY)
+
+
+class LostAnswers(MlflowClient):
+    """A real client of a real store that carries out each kind of call once without saying so."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(tracking_uri=uri)
+        self.lost: set[str] = set()
+
+    def _lose(self, call: str) -> None:
+        if call not in self.lost:
+            self.lost.add(call)
+            raise MlflowException(f"{call}: the connection was closed before the answer came")
+
+    def create_run(self, *args: Any, **kwargs: Any) -> Run:
+        run = super().create_run(*args, **kwargs)
+        self._lose("create_run")
+        return run
+
+    def log_batch(self, *args: Any, **kwargs: Any) -> Any:
+        super().log_batch(*args, **kwargs)
+        self._lose("log_batch of metrics" if kwargs.get("metrics") else "log_batch")
+
+    def log_artifact(self, *args: Any, **kwargs: Any) -> None:
+        super().log_artifact(*args, **kwargs)
+        self._lose("log_artifact")
+
+    def set_terminated(self, *args: Any, **kwargs: Any) -> None:
+        super().set_terminated(*args, **kwargs)
+        self._lose("set_terminated")
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One database: making its tables takes seconds. Each test has an experiment of its own."""
+    uri = f"sqlite:///{tmp_path_factory.mktemp('tracking')}/runs.db"
+    connect(uri)
+    return uri
+
+
+def the_run(uri: str, experiment: str) -> Run:
+    client = MlflowClient(uri)
+    (run,) = client.search_runs([client.get_experiment_by_name(experiment).experiment_id])
+    return run
+
+
+def steps(uri: str, run: Run) -> list[int]:
+    return [value.step for value in MlflowClient(uri).get_metric_history(run.info.run_id, "train/loss")]
+
+
+def test_a_lost_answer_makes_nothing_twice(uri: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    client = LostAnswers(uri)
+    mirror = Mirror(client, "lost")
+    whole = replace(RECORD, status="FINISHED", artifacts=[tmp_path / "config.json"])
+    failures = 0
+    while True:
+        try:
+            mirror.sync(whole)
+            break
+        except MlflowException:
+            failures += 1
+    assert failures == len(client.lost) == 5
+    run = the_run(uri, "lost")
+    assert run.info.status == "FINISHED"
+    assert steps(uri, run) == [1, 2, 3, 4, 5]
+
+
+def test_another_driver_goes_on_where_the_one_before_stopped(uri: str) -> None:
+    Mirror(connect(uri), "resumed").sync(replace(RECORD, history=HISTORY[:3]))
+    Mirror(connect(uri), "resumed").sync(replace(RECORD, status="FINISHED"))
+    assert steps(uri, the_run(uri, "resumed")) == [1, 2, 3, 4, 5]
+
+
+def test_a_failed_trial_that_is_taken_up_again_loses_its_error(uri: str) -> None:
+    mirror = Mirror(connect(uri), "mended")
+    mirror.sync(replace(RECORD, status="FAILED", error="no luck"))
+    assert the_run(uri, "mended").data.tags["nowcastlab.error"] == "no luck"
+    mirror.sync(replace(RECORD, status="FAILED", error="no luck, differently"))
+    assert the_run(uri, "mended").data.tags["nowcastlab.error"] == "no luck, differently"
+    mirror.sync(RECORD)
+    assert the_run(uri, "mended").info.status == "RUNNING"
+    mirror.sync(replace(RECORD, status="FINISHED"))
+    assert the_run(uri, "mended").info.status == "FINISHED"
+    assert "nowcastlab.error" not in the_run(uri, "mended").data.tags
+
+
+def test_runs_made_by_two_drivers_at_once_become_one(uri: str) -> None:
+    client = connect(uri)
+    mirror = Mirror(client, "twice")
+    for name in ("first", "second"):
+        client.create_run(mirror.experiment_id, run_name=name, tags={"nowcastlab.key": RECORD.key})
+    mirror.sync(RECORD)
+    assert the_run(uri, "twice").info.run_name == "first"
+
+
+def test_a_run_deleted_in_the_ui_is_made_again(uri: str) -> None:
+    client = connect(uri)
+    mirror = Mirror(client, "deleted")
+    mirror.sync(RECORD)
+    client.delete_run(the_run(uri, "deleted").info.run_id)
+    with pytest.raises(MlflowException):
+        mirror.sync(replace(RECORD, status="FINISHED"))
+    mirror.sync(replace(RECORD, status="FINISHED"))
+    assert steps(uri, the_run(uri, "deleted")) == [1, 2, 3, 4, 5]
+
+
+def test_a_run_of_another_design_is_not_written_to(uri: str) -> None:
+    mirror = Mirror(connect(uri), "foreign")
+    mirror.sync(replace(RECORD, tags={"nowcastlab.identity": "a" * 64}))
+    with pytest.raises(
+        TrackingError, match=r"has a run of s/demo/A-s1 that was set up otherwise \(identity aaaaaaaaaaaa"
+    ):
+        mirror.open_sweep(key="s/demo", name="s", params={}, tags={}, identities={RECORD.key: "b" * 64})
