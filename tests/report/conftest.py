@@ -130,7 +130,8 @@ def findings_of(sweep: MadeSweep) -> Findings:
             code=CODE,
             params={"parameters": "0" if seed == 0 else str(1000 * len(arm)), "data.digits": sweep.digits},
             metrics={
-                name: value for setting, scores in its.items() for name, value in _metrics(setting, scores).items()
+                "seconds": 360.0 + 36 * seed + len(arm),
+                **{name: value for setting, scores in its.items() for name, value in _metrics(setting, scores).items()},
             },
             tags={"nowcastlab.protocol": sweep.protocol},
         )
