@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from nowcastlab.errors import NowcastlabError
 from nowcastlab.progress import progress
 
+STARTS = 3  # of Ray on this machine
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -26,14 +27,18 @@ def connect(*, cpus: int | None = None) -> None:
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray announces its own future changes on every start
-        try:
-            if os.environ.get("RAY_ADDRESS"):
-                ray.init(runtime_env=_own_models(), **quiet)
-            else:
-                ray.init(num_cpus=cpus, include_dashboard=False, **quiet)
-        except (ConnectionError, RuntimeError) as error:
-            where = os.environ.get("RAY_ADDRESS", "this machine")
-            raise NowcastlabError(f"Ray does not answer on {where}: {error}") from None
+        for left in reversed(range(STARTS)):
+            try:
+                if os.environ.get("RAY_ADDRESS"):
+                    ray.init(runtime_env=_own_models(), **quiet)
+                else:
+                    ray.init(num_cpus=cpus, include_dashboard=False, **quiet)
+                break
+            except Exception as error:  # a node that starts too slowly is a plain Exception of Ray's
+                if left and "timed out during startup" in str(error):
+                    continue  # on a busy machine; the second time its files are in memory
+                where = os.environ.get("RAY_ADDRESS", "this machine")
+                raise NowcastlabError(f"Ray does not answer on {where}: {error}") from None
     _protect_token()
 
 
