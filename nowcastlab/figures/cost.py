@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nowcastlab.errors import ConfigError
-from nowcastlab.figures.embed import INK, SOFT, tidy
+from nowcastlab.figures.embed import INK, SOFT, short_name, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,6 +42,7 @@ def draw_cost(
     """`scale`: the score drawn is the value times this. Costs that differ tenfold get a logarithmic axis."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     if not points:
         raise ConfigError("There is no arm whose cost is known.")
@@ -52,6 +53,8 @@ def draw_cost(
     costs = np.array([point.cost for point in points])
     if costs.min() > 0 and costs.max() > 10 * costs.min():
         axes.set_xscale("log")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
     front = sorted((point for point in points if point.on_front), key=lambda point: point.cost)
     axes.plot(
         [p.cost for p in front],
@@ -104,7 +107,7 @@ def _name(axes: Axes, points: Sequence[CostPoint], scale: float) -> None:
         best: tuple[float, Any, Any] | None = None
         for ha, va, far in places:
             text = axes.annotate(
-                point.name,
+                short_name(point.name),
                 (point.cost, scale * point.score),
                 xytext=(far * ASIDE[ha], far * ASIDE[va]),
                 textcoords="offset points",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 INK = "#30363b"
 SOFT = "#6b7278"
 GRID = "#d8dce0"
+NAME_LENGTH = 24  # characters
 SIDE_PX = 240  # of a frame on a page: more is not seen there, and a benchmark has hundreds of them
 # Words stay words: they can be searched, copied and read aloud. Laid out with the first, which is as wide as the
 # second; the others are narrower, so nothing runs into anything where a reader has only those.
@@ -44,7 +45,13 @@ def svg(figure: Figure, *, name: str) -> str:
     # said once for all words rather than with every one of them
     families = ", ".join(FONTS) + ", sans-serif"
     text = re.sub(r" font-family: [^;\"]*;", "", text).replace("<svg ", f'<svg style="font-family: {families}" ', 1)
+    text = re.sub(r' (d|x|y|points)="[^"]*"', _shorter, text)
     return re.sub(r"\n\s*", "\n", text)
+
+
+def _shorter(attribute: re.Match[str]) -> str:
+    """Coordinates to a hundredth of a point: less is not seen, and more doubles the bytes."""
+    return re.sub(r"(\.\d\d)\d+", r"\1", attribute[0])
 
 
 def frame_png(image: NDArray[np.uint8]) -> bytes:
@@ -63,6 +70,12 @@ def frame_png(image: NDArray[np.uint8]) -> bytes:
 
 def png_uri(content: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
+
+
+def short_name(name: str) -> str:
+    """A name as it fits into a picture: a long one without its middle, and no dollar that would begin a formula."""
+    kept = name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 10]}…{name[-9:]}"
+    return kept.replace("$", r"\$")
 
 
 def tidy(axes: Axes) -> None:

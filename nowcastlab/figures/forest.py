@@ -1,18 +1,18 @@
 """A forest plot: every comparison of two arms in one score, its difference and its interval, the largest first.
 
 A difference that is shown has a filled mark and a thick line, the others a hollow mark and a thin one: grey print tells
-them apart. Comparisons named before the run, which are corrected for being several, have a bold name.
+them apart. Comparisons named before the run have a bold name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nowcastlab.errors import ConfigError
-from nowcastlab.figures.embed import INK, SOFT, tidy
+from nowcastlab.figures.embed import INK, SOFT, short_name, tidy
 from nowcastlab.significance import Comparison
 
 if TYPE_CHECKING:
@@ -22,9 +22,20 @@ WIDTH_IN, ROW_IN = 4.9, 0.235
 SHOWN, OPEN = "#1f4e8c", "#5b636b"
 
 
-def draw_forest(comparisons: Sequence[Comparison], *, scale: float = 1.0, alpha: float = 0.05) -> Figure:
-    """`scale`: what is drawn is the difference times this. What cannot be tested is drawn as a difference alone."""
+def draw_forest(
+    comparisons: Sequence[Comparison],
+    *,
+    named: Collection[tuple[str, str]] = (),
+    scale: float = 1.0,
+    alpha: float = 0.05,
+) -> Figure:
+    """What cannot be tested is drawn as a difference alone.
+
+    named  pairs (a, b) that were named before the run
+    scale  what is drawn is the difference times this
+    """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     drawn = [c for c in comparisons if np.isfinite(c.difference)]
     if not drawn:
@@ -37,6 +48,7 @@ def draw_forest(comparisons: Sequence[Comparison], *, scale: float = 1.0, alpha:
     axes = figure.subplots()
     tidy(axes)
     axes.grid(False, axis="y")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
     axes.axvline(0, color=INK, linewidth=1.0)
     for row, c in enumerate(drawn):
         shown = c.p_decisive is not None and c.p_decisive < alpha
@@ -58,9 +70,9 @@ def draw_forest(comparisons: Sequence[Comparison], *, scale: float = 1.0, alpha:
             markerfacecolor=colour if shown else "white",
             linestyle="none",
         )
-    axes.set_yticks(range(len(drawn)), [f"{c.a} − {c.b}" for c in drawn], fontsize=9)
+    axes.set_yticks(range(len(drawn)), [f"{short_name(c.a)} − {short_name(c.b)}" for c in drawn], fontsize=9)
     for label, c in zip(axes.get_yticklabels(), drawn, strict=True):
-        label.set(color=INK, fontweight="bold" if c.family is not None else "normal")
+        label.set(color=INK, fontweight="bold" if (c.a, c.b) in named else "normal")
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(drawn) - 0.4, -0.6)
     _name_sides(figure, str(cell), cell.better, scale)

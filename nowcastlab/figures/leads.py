@@ -11,7 +11,7 @@ and mark as well as in colour.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from nowcastlab.errors import ConfigError
 from nowcastlab.figures.curves import LINES
-from nowcastlab.figures.embed import INK, tidy
+from nowcastlab.figures.embed import INK, short_name, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,8 +48,19 @@ class LeadCurve:
             raise ConfigError(f"{self.name}: an interval needs both `low` and `high`.")
 
 
-def draw_leads(curves: Sequence[LeadCurve], *, title: str, unit: str = "lead (minutes)", scale: float = 1.0) -> Figure:
-    """One score. `scale`: what is drawn is the value times this."""
+def draw_leads(
+    curves: Sequence[LeadCurve],
+    *,
+    title: str,
+    unit: str = "lead (minutes)",
+    scale: float = 1.0,
+    styles: Mapping[str, int] | None = None,
+) -> Figure:
+    """One score.
+
+    scale   what is drawn is the value times this
+    styles  which line (`line_style`) a name has, where it should have the same in several pictures
+    """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
@@ -62,7 +73,7 @@ def draw_leads(curves: Sequence[LeadCurve], *, title: str, unit: str = "lead (mi
     axes.set_xlabel(unit, fontsize=9.5, color=INK)
     top = 0.0
     for i, curve in enumerate(curves):
-        colour, dash, mark = line_style(i)
+        colour, dash, mark = line_style(styles[curve.name] if styles else i)
         leads, mean = np.asarray(curve.leads, float), scale * np.asarray(curve.mean, float)
         at, shift = _marked(len(leads), i, len(curves))
         x = leads + shift * (leads[1] - leads[0] if len(leads) > 1 else 1.0)
@@ -83,19 +94,21 @@ def draw_leads(curves: Sequence[LeadCurve], *, title: str, unit: str = "lead (mi
     return figure
 
 
-def draw_key(names: Sequence[str]) -> Figure:
+def draw_key(names: Sequence[str], *, styles: Mapping[str, int] | None = None) -> Figure:
     """Which line is which, in as many columns as fit."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    longest = max(map(len, names), default=1)
+    longest = max((len(short_name(name)) for name in names), default=1)
     columns = max(1, min(len(names), int(WIDTH_IN / (0.55 + 0.085 * longest))))
     rows = -(-len(names) // columns)
     figure = Figure(figsize=(WIDTH_IN, 0.12 + 0.23 * rows))
     handles = []
     for i, name in enumerate(names):
-        colour, dash, mark = line_style(i)
-        handles.append(Line2D([], [], color=colour, linestyle=dash, marker=mark, markersize=4.5, label=name))
+        colour, dash, mark = line_style(styles[name] if styles else i)
+        handles.append(
+            Line2D([], [], color=colour, linestyle=dash, marker=mark, markersize=4.5, label=short_name(name))
+        )
     figure.legend(
         handles=handles, loc="center left", ncols=columns, frameon=False, fontsize=9, labelcolor=INK, handlelength=3.2
     )

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from nowcastlab.figures.colours import RGB_FROM_PIXEL
-from nowcastlab.figures.embed import SIDE_PX, frame_png, svg
+from nowcastlab.figures.embed import NAME_LENGTH, SIDE_PX, frame_png, short_name, svg
 
 
 def picture(title: str = "a title") -> Figure:
@@ -51,3 +51,14 @@ def test_a_large_frame_is_thinned_without_mixing_colours(side: int, shown: int) 
     assert png.size == (shown, shown)
     step = side // shown
     np.testing.assert_array_equal(np.asarray(png), RGB_FROM_PIXEL[frame[::step, ::step]])
+
+
+def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
+    short = short_name("TrajGRU-with-thirteen-links-and-seed-17")
+    assert short == "TrajGRU-with-t…d-seed-17"
+    assert len(short) == NAME_LENGTH
+    assert short_name("TrajGRU") == "TrajGRU"
+
+
+def test_a_dollar_in_a_name_begins_no_formula() -> None:
+    assert "100$x$" in svg(picture(short_name("100$x$")), name="a")

@@ -66,7 +66,7 @@ def test_holms_value_decides_where_there_is_one() -> None:
 
 
 def test_comparisons_named_before_the_run_are_bold() -> None:
-    figure = draw_forest([comparison("A", "B", -1, family=2, p_holm=0.5), comparison("C", "B", 1)])
+    figure = draw_forest([comparison("A", "B", -1), comparison("C", "B", 1)], named=[("A", "B")])
     assert [label.get_fontweight() for label in figure.axes[0].get_yticklabels()] == ["bold", "normal"]
 
 

@@ -56,8 +56,8 @@ def test_many_arms_can_be_told_apart_without_colour() -> None:
 
 
 def test_the_key_names_every_arm() -> None:
-    (legend,) = draw_key(["A", "B", "a name that is rather long"]).legends
-    assert [text.get_text() for text in legend.get_texts()] == ["A", "B", "a name that is rather long"]
+    (legend,) = draw_key(["A", "B", "a rather long name"]).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["A", "B", "a rather long name"]
 
 
 def test_an_interval_of_another_length_is_refused() -> None:

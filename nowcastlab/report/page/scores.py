@@ -1,0 +1,35 @@
+"""What the page calls things: scores and by how much it multiplies them, runs, and the order of arms."""
+
+from __future__ import annotations
+
+from nowcastlab.report.collect import Collection
+from nowcastlab.report.tables import SETTING_TITLES, ordered
+from nowcastlab.significance import Cell
+
+DIGITS_TIMES = 100.0  # their errors are printed times this, as in the paper's table
+
+
+def score_title(cell: Cell) -> str:
+    return f"CSI, {cell.threshold_mmh:g} mm/h and more" if cell.score == "csi" and cell.threshold_mmh else str(cell)
+
+
+def score_scale(cell: Cell) -> float:
+    return DIGITS_TIMES if cell.score == "mse" else 1.0
+
+
+def times(scale: float) -> str:
+    return f" × {scale:g}" if scale != 1 else ""
+
+
+def slug(cell: Cell) -> str:
+    return cell.score if cell.threshold_mmh is None else f"{cell.score}-{cell.threshold_mmh:g}".replace(".", "_")
+
+
+def every_arm(collection: Collection) -> list[str]:
+    """Of all settings, in the paper's order where it has them."""
+    return list(dict.fromkeys(arm for setting in SETTING_TITLES for arm in ordered(collection, setting)))
+
+
+def run_names(collection: Collection) -> dict[str, str]:
+    """By run id: arm and seed, as trials are called in MLflow."""
+    return {trial.run_id: f"{arm} s{trial.seed}" for arm in every_arm(collection) for trial in collection.arms[arm]}
