@@ -57,8 +57,7 @@ def test_examples_are_of_the_command_itself(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_help_shows_every_option_with_words(path: str) -> None:
-    """An option without help is one that a reader must guess, unless its choices or its name say all."""
+def test_help_shows_every_option_that_is_not_hidden(path: str) -> None:
     command = COMMANDS[path]
     said = help_of(path, command)
     for parameter in command.params:

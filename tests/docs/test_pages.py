@@ -12,6 +12,7 @@ import contextlib
 import functools
 import importlib.util
 import io
+import json
 import os
 import re
 import runpy
@@ -110,27 +111,35 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 # --- blocks that run
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name)
+def runs(page: Path) -> list[Block]:
+    return [block for block in blocks(page) if block.not_run is None and block.language in ("sh", "python")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if runs(page)], ids=name)
 def test_every_block_runs(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    (tmp_path / "sweeps").symlink_to(ROOT / "sweeps")
-    to_run = [block for block in blocks(page) if block.not_run is None and block.language in ("sh", "python")]
-    ray = {}
-    if any(re.search(r"ingest|^python \w+\.py", block.text, re.M) for block in to_run if block.language == "sh"):
-        ray = {"RAY_ADDRESS": request.getfixturevalue("ray_address")}  # starting one costs more than the rest
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **ray}  # after Ray has added to it
-    environment.pop("MLFLOW_TRACKING_URI", None)
-    session = ""  # what a reader exported stays exported
-    for block in to_run:
+    steps: list[dict[str, object]] = []
+    for block in runs(page):
         if block.file:
             (tmp_path / block.file).write_text(block.text)
-            continue
-        command = ["bash", "-euo", "pipefail", "-c", session + block.text]
-        if block.language == "python":
-            command = [sys.executable, "-c", block.text]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=540)
-        assert done.returncode == 0, f"{block.where} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
-        session += "".join(f"{line}\n" for line in block.text.splitlines() if line.startswith("export "))
+        elif block.language == "python":
+            steps.append({"where": block.where, "python": block.text})
+        else:
+            steps += [{"where": block.where, "words": words, "to": to} for words, to in simple_commands(block.text)]
+    ray = {}
+    if any(re.search(r"ingest|^python \w+\.py", block.text, re.M) for block in runs(page) if block.language == "sh"):
+        ray = {"RAY_ADDRESS": request.getfixturevalue("ray_address")}  # starting one costs more than the rest
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **ray}  # after Ray has added to it
+    environment.pop("MLFLOW_TRACKING_URI", None)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests" / "docs" / "session.py"],
+        input=json.dumps(steps),
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=540,
+    )
+    assert done.returncode == 0, f"{name(page)}\n{done.stdout}\n{done.stderr}"
 
 
 def test_the_sweep_of_its_page_runs_at_a_tiny_size(tmp_path: Path, ray_address: str) -> None:
@@ -155,9 +164,9 @@ def test_the_sweep_of_its_page_runs_at_a_tiny_size(tmp_path: Path, ray_address: 
 # --- commands that are only looked at
 
 
-def simple_commands(text: str) -> list[list[str]]:
-    """The commands of a piece of shell, without redirections, comments and NAME=value before them."""
-    commands = []
+def simple_commands(text: str) -> list[tuple[list[str], str | None]]:
+    """The commands of a piece of shell, without comments and NAME=value before them; and where their output goes."""
+    commands: list[tuple[list[str], str | None]] = []
     for line in text.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;><")
         lexer.whitespace_split = True
@@ -167,15 +176,12 @@ def simple_commands(text: str) -> list[list[str]]:
                 while words and re.match(r"[A-Z_]+=", words[0]):
                     words.pop(0)
                 if words:
-                    commands.append(words)
+                    end = words.index(">") if ">" in words else len(words)
+                    commands.append((words[:end], words[end + 1] if end < len(words) else None))
                 words = []
             else:
                 words.append(word)
-    return [_without_redirection(words) for words in commands]
-
-
-def _without_redirection(words: list[str]) -> list[str]:
-    return words[: words.index(">")] if ">" in words else words
+    return commands
 
 
 def check_command(words: list[str], files: set[str] = frozenset()) -> None:  # type: ignore[assignment]
@@ -237,7 +243,7 @@ def test_commands_that_are_not_run_exist_with_their_options(page: Path) -> None:
         if block.not_run and block.language == "python":
             compile(block.text, block.where, "exec")
         elif block.not_run and block.language == "sh":
-            for words in simple_commands(block.text):
+            for words, _ in simple_commands(block.text):
                 try:
                     check_command(words, files)
                 except click.UsageError as error:
@@ -256,7 +262,7 @@ def tree(command: click.Command) -> list[click.Command]:
 def test_examples_in_help_exist_with_their_options(root: click.Command) -> None:
     for command in tree(root):
         for example in examples(command):
-            for words in simple_commands(example):
+            for words, _ in simple_commands(example):
                 try:
                     check_command(words)
                 except click.UsageError as error:
@@ -305,5 +311,5 @@ def test_the_changelog_has_this_version() -> None:
 def test_the_demo_is_made_of_commands_that_exist() -> None:
     recipe = (ROOT / "Makefile").read_text().partition("\ndemo:")[2].partition("\n\n")[0]
     lines = [line.strip().replace("$(BIN)/", "") for line in recipe.splitlines()[1:]]
-    for words in simple_commands("\n".join(line for line in lines if not line.startswith("@"))):
+    for words, _ in simple_commands("\n".join(line for line in lines if not line.startswith("@"))):
         check_command(words)
