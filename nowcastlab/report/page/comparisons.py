@@ -13,7 +13,7 @@ from nowcastlab.report.comparison_table import comparison_table
 from nowcastlab.report.findings import Findings
 from nowcastlab.report.page.markup import Html, join, tag
 from nowcastlab.report.page.pictures import figure_html
-from nowcastlab.report.page.scores import run_names, score_scale, slug
+from nowcastlab.report.page.scores import run_names, score_scale, slug, tested_on
 from nowcastlab.report.page.tables import table_html
 from nowcastlab.report.tables import SETTING_TITLES as SETTINGS
 from nowcastlab.report.tables import ordered
@@ -29,15 +29,14 @@ def significance_html(findings: Findings) -> Html:
         return tag("p", "The sweep named no comparisons before it ran, so nothing is tested here.")
     shown = [f for f in decisive if f.comparison.winner(alpha=ALPHA)]
     untestable = [f for f in decisive if f.comparison.untestable]
-    sequences, episodes = findings.tested_on
     collection = findings.collection
     seeds = sorted({len(trials) for arm, trials in collection.arms.items() if not collection.deterministic(arm)})
     baselines = any(collection.deterministic(arm) for arm in collection.arms)
     scores = " and ".join(dict.fromkeys(str(f.comparison.cell) for f in decisive))
     n = (
         f"n = {' or '.join(map(str, seeds))} {'seed' if seeds == [1] else 'seeds'} a network"
-        f"{' (what is not trained has one run)' if baselines else ''}, {sequences:,} sequences in {episodes:,} "
-        f"episodes, {decisive[0].comparison.resamples:,} resamples."
+        f"{' (what is not trained has one run)' if baselines else ''}, {tested_on(findings)}, "
+        f"{decisive[0].comparison.resamples:,} resamples."
     )
     summary = (
         f"{len(decisive)} comparisons in {scores} were settled before the sweep ran. {len(shown)} of them show a "
@@ -46,9 +45,10 @@ def significance_html(findings: Findings) -> Html:
         + f". {n}"
     )
     sentences = tag("ul", *(tag("li", f.comparison.text(alpha=ALPHA)) for f in decisive))
+    what = "Episodes" if collection.kind == "radar" else "Sequences"
     means = (
-        "Episodes and seeds are resampled together, all arms on the same episodes, with a correction for few seeds. "
-        "“No difference shown” is not “no difference”."
+        f"{what} and seeds are resampled together, all arms on the same {what.lower()}, with a correction for few "
+        "seeds. “No difference shown” is not “no difference”."
     )
     words = tag("details", tag("summary", "Each of them in words"), sentences)
     return join(tag("p", summary), tag("p", means), words)

@@ -54,9 +54,10 @@ def curves_html(findings: Findings) -> Html:
             alt = f"{score_title(cell)}{times(scale)} by lead. At the last lead: {last or 'no data'}"
             panels.append(figure_html(figure, name=f"leads-{setting}-{slug(cell)}", alt=alt))
         parts.append(join(tag("h3", title) if title else None, key, tag("div", *panels, class_="panels")))
+    over, shared = ("episodes", "weather") if findings.collection.kind == "radar" else ("sequences", "their difficulty")
     note = (
-        "Bars are 95% intervals of an arm by itself, over seeds and episodes. Much of their length is weather that all "
-        "arms share: two arms whose bars overlap may well differ, and the comparisons above say whether they do."
+        f"Bars are 95% intervals of an arm by itself, over seeds and {over}. Much of their length is {shared}, which "
+        "all arms share: two arms whose bars overlap may well differ, and the comparisons above say whether they do."
     )
     return join(tag("p", note), *parts)
 
@@ -80,9 +81,7 @@ def costs_html(findings: Findings) -> Html:
                 points, cost_title=cost_title, score_title=f"{score_title(cell)}{times(scale)}", scale=scale
             )
             front = ", ".join(p.name for p in sorted(points, key=lambda p: p.cost) if p.on_front)
-            caption = (
-                f"{f'{title}: ' if title else ''}nothing is both cheaper and better than {front} (filled, dashed line)."
-            )
+            caption = f"{title or 'Front'}: nothing is both cheaper and better than {front} (filled, dashed line)."
             panels.append(
                 figure_html(
                     figure, name=f"cost-{setting}-{kind}", alt=f"Score against {cost_title}: {caption}", caption=caption

@@ -13,7 +13,7 @@ from nowcastlab.report.page.comparisons import comparisons_html, forests_html, s
 from nowcastlab.report.page.graphs import costs_html, curves_html
 from nowcastlab.report.page.markup import Html, join, tag
 from nowcastlab.report.page.pictures import gallery, links_html
-from nowcastlab.report.page.scores import every_arm, run_names
+from nowcastlab.report.page.scores import every_arm, run_names, tested_on
 from nowcastlab.report.page.tables import scroll, table_html
 from nowcastlab.report.table import Table
 from nowcastlab.tracking import TrackedTrial
@@ -68,12 +68,11 @@ def as_html(findings: Findings, tables: Sequence[Table], *, examples: GetExample
 def _facts(findings: Findings) -> Html:
     collection = findings.collection
     seeds = sorted({trial.seed for trials in collection.arms.values() for trial in trials if trial.seed})
-    sequences, episodes = findings.tested_on
     listed = f"seeds {', '.join(map(str, seeds))}" if seeds else "no seeds"
     return tag(
         "p",
         f"Sweep {collection.sweep}, {collection.scale} scale: {len(collection.arms)} arms, {listed}, "
-        f"tested on {sequences:,} sequences in {episodes:,} episodes.",
+        f"tested on {tested_on(findings)}.",
         class_="facts",
     )
 
@@ -104,10 +103,12 @@ def _gallery(findings: Findings, kept: dict[str, Examples]) -> Html:
         return Html()
     radar = findings.collection.kind == "radar"
     seeds = sorted({findings.collection.arms[arm][0].seed for arm in kept} - {0})
-    words = f"Forecasts of each arm's first seed ({', '.join(map(str, seeds))}). " if seeds else ""
-    return join(
-        tag("p", words + "The sequences were settled before any forecast was made."), gallery(kept, radar=radar)
+    networks = f" (the networks of seed {', '.join(map(str, seeds))})" if seeds else ""
+    words = (
+        f"The last frame that was seen, what came after it, and what each arm had forecast{networks}. "
+        "Which sequences these are was settled before any forecast was made."
     )
+    return join(tag("p", words), gallery(kept, radar=radar))
 
 
 def _links(findings: Findings, kept: dict[str, Examples]) -> Html:

@@ -1,8 +1,9 @@
-"""What the page calls things: scores and by how much it multiplies them, runs, and the order of arms."""
+"""What the page calls things: scores and by how much it multiplies them, runs, arms, what was tested."""
 
 from __future__ import annotations
 
 from nowcastlab.report.collect import Collection
+from nowcastlab.report.findings import Findings
 from nowcastlab.report.tables import SETTING_TITLES, ordered
 from nowcastlab.significance import Cell
 
@@ -33,3 +34,9 @@ def every_arm(collection: Collection) -> list[str]:
 def run_names(collection: Collection) -> dict[str, str]:
     """By run id: arm and seed, as trials are called in MLflow."""
     return {trial.run_id: f"{arm} s{trial.seed}" for arm in every_arm(collection) for trial in collection.arms[arm]}
+
+
+def tested_on(findings: Findings) -> str:
+    """How much. A sequence of moving digits is an episode by itself, so there is nothing to count twice."""
+    sequences, episodes = findings.tested_on
+    return f"{sequences:,} sequences" + (f" in {episodes:,} episodes" if findings.collection.kind == "radar" else "")
