@@ -6,6 +6,7 @@ driver that dies leaves nothing that the next one cannot copy.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -154,4 +155,6 @@ def _reached(folder: Path) -> tuple[int, int]:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    """What it comes down to: of a database's error the database's own words, which stand among SQLAlchemy's."""
+    own_words = re.search(r"\(\w+\.\w*Error\) (.+)", str(error))
+    return own_words[1] if own_words else (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -6,6 +6,7 @@ needs Tune's memory of it: Tune's snapshots lag behind and would send a trial ba
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 from collections.abc import Callable
@@ -160,6 +161,8 @@ def _fit(
         tune.report({"status": result["status"], "error": result.get("error", "")})
 
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"  # the folders and MLflow hold all of it
+    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"  # which would print tables between the lines of our view
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a trial's error is told in a line, by the view
     tuner = tune.Tuner(
         tune.with_resources(trainable, {"cpu": cpus_each, "gpu": gpus_each}),
         param_space={"key": tune.grid_search(list(todo))},
