@@ -19,6 +19,7 @@ from nowcastlab.sweep.design import Trial
 from nowcastlab.sweep.record import key_of, record_of
 from nowcastlab.sweep.trial import FAILED, read_result
 from nowcastlab.tracking import Mirror
+from nowcastlab.tracking.backend import shown
 from nowcastlab.training.history import FILE_NAME
 
 EVERY_S = 1.0
@@ -86,8 +87,8 @@ class Clerk:
             f"did not take {about}{others}" if refused else f"has not answered for {self._patience_s / 60:.0f} minutes"
         )
         return (
-            f"The tracking store at {self._mirror.uri} {what}: {why}. Nothing is lost: mend that and run the same "
-            "command again, it copies what is missing."
+            f"The tracking store at {shown(self._mirror.uri)} {what}: {why}. Nothing is lost: mend that and run the "
+            "same command again, it copies what is missing."
         )
 
     def _work(self) -> None:
