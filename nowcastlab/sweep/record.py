@@ -170,6 +170,8 @@ def _data(trial: Trial) -> Data:
         return Data(name=Path(trial.radar.store).name, digest=trial.radar.digest, source=trial.radar.store)
     assert trial.config is not None
     data = trial.config.to_plain()["data"]
+    if data["kind"] == "radar":
+        return Data(name=Path(data["store"]).name, digest=data["digest"], source=data["store"])
     return Data(name=f"moving {data['digits']}", digest=data["digest"], source=json.dumps(data))
 
 

@@ -25,6 +25,7 @@ from nowcastlab.tracking.server import experiment_link
 TAG = "nowcastlab"
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # else the UI asks whether it is about language models
 ERROR = f"{TAG}.error"
+RUN_NAME = "mlflow.runName"
 BATCH = 900  # MLflow takes at most 1000 values a call
 PAGE = 500  # runs
 LONGEST_VALUE = 5000  # and parameters of 6000 characters
@@ -135,6 +136,8 @@ class Mirror:
         changed = [RunTag(k, v[:LONGEST_VALUE]) for k, v in record.tags.items() if run.tags.get(k) != v]
         for first in range(0, len(changed), 100):
             self._client.log_batch(run.run_id, tags=changed[first : first + 100])
+        if run.tags.get(RUN_NAME) != record.name:
+            self._client.update_run(run.run_id, name=record.name)
         if record.data is not None:
             self._client.log_inputs(run.run_id, datasets=[_dataset(record.data)])
         if record.error is not None:

@@ -1,0 +1,196 @@
+"""A real search: proposed, pruned, killed with kill -9 and taken up by the same command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow import MlflowClient
+
+from nowcastlab.cli.search import as_text, train_command
+from nowcastlab.config import TrainConfig, mnist_config
+from nowcastlab.errors import ConfigError
+from nowcastlab.sweep.search import Choice, Real, Search, SearchFolder, Whole
+from nowcastlab.sweep.searching import SearchResult, found_in, open_study, run_search
+
+STEPS = 9
+
+# The same search, as a script of its own, for the test that kills it.
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_search import small_search
+from nowcastlab.sweep.searching import run_search
+run_search(small_search(), trials={trials}, root=Path({root!r}), tracking_uri={uri!r})
+"""
+
+
+def configured(values: Mapping[str, Any]) -> TrainConfig:
+    return mnist_config(
+        "traj-l2",
+        digits="sklearn-digits",
+        threads=1,
+        learning_rate=values["learning_rate"],
+        max_steps=STEPS,
+        validate_every=1,
+        report_every=1,
+        checkpoint_every=1,
+        **{"data.size": 16, "data.valid_sequences": 2, "data.count": 1, "overrides.links": values["links"]},
+    )
+
+
+def small_search(**changes: Any) -> Search:
+    values: dict[str, Any] = {
+        "name": "small-search",
+        "question": "Which?",
+        "scale": "demo",
+        "space": {"learning_rate": Real(low=1e-4, high=1e-2), "links": Whole(low=1, high=3)},
+        "config": configured,
+        "first_rung": 1,
+        "spread_trials": 3,
+    }
+    return Search(**{**values, **changes})
+
+
+def search(root: Path, trials: int) -> SearchResult:
+    return run_search(
+        small_search(), trials=trials, root=root, tracking_uri=f"sqlite:///{root}/mlflow.db", say=lambda line: None
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, ray_address: str) -> tuple[Path, SearchResult]:
+    root = tmp_path_factory.mktemp("search")
+    return root, search(root, 8)
+
+
+def assert_whole(root: Path, trials: int) -> None:
+    """So many trials, each with one run that says how it ended, and every step once."""
+    client = MlflowClient(f"sqlite:///{root}/mlflow.db")
+    (experiment,) = [e for e in client.search_experiments() if e.name == "small-search"]
+    runs = client.search_runs([experiment.experiment_id], "tags.`nowcastlab.kind` = 'trial'")
+    found = found_in(open_study(SearchFolder(root, small_search())))
+    assert [one.number for one in sorted(found, key=lambda one: one.number)] == list(range(trials))
+    assert Counter(run.data.tags["arm"] for run in runs) == {f"t{one.number:03d}": 1 for one in found}
+    outcomes = {f"t{one.number:03d}": one.outcome for one in found}
+    for run in runs:
+        assert run.info.status == "FINISHED"
+        assert run.data.tags["outcome"] == outcomes[run.data.tags["arm"]]
+        assert run.info.run_name.endswith("(pruned)") == (run.data.tags["outcome"] == "pruned")
+        steps = [metric.step for metric in client.get_metric_history(run.info.run_id, "valid/score")]
+        assert steps == list(range(1, len(steps) + 1))
+
+
+def test_a_search_prunes_most_and_trains_the_best_to_the_end(finished: tuple[Path, SearchResult]) -> None:
+    root, result = finished
+    outcomes = Counter(one.outcome for one in result.found)
+    assert outcomes["pruned"] >= 2
+    assert outcomes["finished"] >= 1
+    assert sum(outcomes.values()) == 8
+    assert result.best is not None
+    assert result.best.step == STEPS
+    assert_whole(root, 8)
+
+
+def test_run_again_it_tries_nothing_and_asked_for_more_only_those(finished: tuple[Path, SearchResult]) -> None:
+    root, before = finished
+    times = {path: path.stat().st_mtime_ns for path in root.rglob("result.json")}
+    assert [one.number for one in search(root, 8).found] == [one.number for one in before.found]
+    after = search(root, 9)
+    assert len(after.found) == 9
+    assert {path: path.stat().st_mtime_ns for path in times} == times  # the old ones were not touched
+
+
+def test_its_text_names_the_best_and_how_to_train_it(finished: tuple[Path, SearchResult]) -> None:
+    text = as_text(finished[1])
+    best = finished[1].best
+    assert best is not None
+    assert f"Best: t{best.number:03d}" in text
+    assert f"--set learning_rate={best.values['learning_rate']}" in text
+    assert f"--set overrides.links={best.values['links']}" in text
+    assert "runs: nowcastlab ui --sweep small-search" in text
+
+
+def test_the_command_it_names_means_the_same_config(tmp_path: Path) -> None:
+    config = configured({"learning_rate": 0.00123, "links": 3})
+    words = train_command(config).replace("'", "").split()
+    changes = dict(word.split("=", 1) for before, word in pairwise(words) if before == "--set")
+    assert changes["learning_rate"] == "0.00123"
+    assert changes["overrides.links"] == "3"
+    assert changes["data.size"] == "16"
+
+
+@pytest.mark.slow
+def test_killed_with_kill_9_the_same_command_goes_on(tmp_path: Path, ray_address: str) -> None:
+    trials = 6
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    script = SCRIPT.format(tests=str(Path(__file__).parent), root=str(tmp_path), uri=uri, trials=trials)
+
+    def start() -> subprocess.Popen[str]:
+        environment = {**os.environ, "RAY_ADDRESS": ray_address}
+        return subprocess.Popen([sys.executable, "-c", script], env=environment, stderr=subprocess.PIPE, text=True)
+
+    def steps_done() -> int:
+        return sum(len(path.read_text().splitlines()) for path in tmp_path.glob("*/trials/*/history.jsonl"))
+
+    process, deadline = start(), time.monotonic() + 240
+    while process.poll() is None and steps_done() < 5 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert process.poll() is None, process.communicate()[1][-2000:]
+    process.kill()
+    process.communicate()
+    points = {t.number: t.params for t in open_study(SearchFolder(tmp_path, small_search())).get_trials()}
+    # what a kill in the middle of a write leaves: half a line, and the lock
+    (journal,) = tmp_path.glob("*/study.journal")
+    with journal.open("ab") as file:
+        file.write(b'{"op_code":5,"worker_id":"ab')
+    (journal.parent / "study.journal.lock").symlink_to(journal)
+
+    process = start()
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors[-2000:]
+    assert_whole(tmp_path, trials)
+    after = {t.number: t.params for t in open_study(SearchFolder(tmp_path, small_search())).get_trials()}
+    assert {number: after[number] for number in points} == points  # taken up, not tried anew
+
+
+def test_a_search_changed_after_it_was_begun_is_refused(finished: tuple[Path, SearchResult]) -> None:
+    root, _ = finished
+    changed = small_search(space={"learning_rate": Real(low=1e-4, high=1e-1), "links": Whole(low=1, high=3)})
+    with pytest.raises(ConfigError, match=r"changed after it was begun .*space"):
+        run_search(changed, trials=9, root=root, tracking_uri=f"sqlite:///{root}/mlflow.db")
+
+
+def test_the_first_points_are_spread_and_depend_on_the_seed_alone() -> None:
+    space = {"learning_rate": Real(low=1e-4, high=1e-2), "links": Choice(values=(1, 2, 3, 4))}
+    points = [small_search(space=space).spread_point(i) for i in range(8)]
+    assert points == [small_search(space=space).spread_point(i) for i in range(8)]
+    assert points != [small_search(space=space, seed=2).spread_point(i) for i in range(8)]
+    assert {point["links"] for point in points} == {1, 2, 3, 4}
+    below = sum(point["learning_rate"] < 1e-3 for point in points)  # half of a logarithmic range
+    assert 3 <= below <= 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"space": {}}, "has nothing to look for"),
+        ({"space": {"learning_rate": Real(low=0, high=1)}}, "a logarithmic range begins above 0"),
+        ({"space": {"learning_rate": Whole(low=3, high=3)}}, "goes from 3 to 3: low must be lower"),
+        ({"space": {"learning_rate": Choice(values=())}}, "has no values to choose from"),
+        ({"reduction": 1}, r"reduction \(=1\) must be at least 2"),
+        ({"first_rung": 10}, r"first_rung \(=10\) must be .* at most max_steps \(=9\)"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused_when_it_is_made(changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        small_search(**changes)
