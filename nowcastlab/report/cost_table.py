@@ -13,7 +13,7 @@ from nowcastlab.report.tables import SETTING_TITLES, ordered
 def cost_table(findings: Findings) -> Table:
     digits = findings.collection.kind == "digits"
     columns = (
-        Column(title="Hours", metric="seconds", decimals=2, better=""),
+        Column(title="Hours", metric="seconds", decimals=3, better=""),
         Column(title="#Parameters", metric="parameters", better=""),
         Column(title="GFLOPs", metric="flops", better=""),
         Column(title="Test MSE x 100", metric="test/mse", decimals=3, scale=100.0)
