@@ -19,6 +19,7 @@ from nowcastlab.figures.embed import INK, SOFT, short_name, tidy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
 
 WIDTH_IN, HEIGHT_IN = 4.6, 3.5
 FRONT, BEHIND = "#1f4e8c", "#5b636b"
@@ -81,22 +82,21 @@ def draw_cost(
     axes.set_ylabel(f"{score_title} ({better} is better)", fontsize=9.5, color=INK)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.margins(x=0.15, y=0.15)
-    if better == "lower":
-        axes.annotate("cheaper and better ↙", (0.01, 0.01), xycoords="axes fraction", fontsize=8.5, color=SOFT)
-    else:
-        axes.annotate("cheaper and better ↖", (0.01, 0.95), xycoords="axes fraction", fontsize=8.5, color=SOFT)
+    text, height = ("cheaper and better ↙", 0.01) if better == "lower" else ("cheaper and better ↖", 0.94)
+    hint = axes.annotate(text, (0.01, height), xycoords="axes fraction", fontsize=8.5, color=SOFT)
     figure.canvas.draw()  # settles the layout, without which nobody knows where a name would stand
-    _name(axes, points, scale)
+    _name(axes, points, scale, hint)
     return figure
 
 
-def _name(axes: Axes, points: Sequence[CostPoint], scale: float) -> None:
-    """Names beside their marks, each where it covers the least of marks, names and the front that are there already."""
+def _name(axes: Axes, points: Sequence[CostPoint], scale: float, hint: Annotation) -> None:
+    """Names beside their marks, each where it covers the least of what is there: marks, names, the front, the hint."""
     figure: Any = axes.figure
     renderer = figure.canvas.get_renderer()
     room = axes.get_window_extent(renderer)
     at = {p.name: axes.transData.transform((p.cost, scale * p.score)) for p in points}
-    taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in at.values()]
+    taken: list[Any] = [(x - 6, y - 6, x + 6, y + 6) for x, y in at.values()]
+    taken.append(hint.get_window_extent(renderer).extents)
     front = sorted((at[p.name] for p in points if p.on_front), key=lambda place: place[0])
     for (x, y), (next_x, next_y) in pairwise(front):
         taken += [(x, y - 3, next_x, y + 3), (next_x - 3, min(y, next_y), next_x + 3, max(y, next_y))]

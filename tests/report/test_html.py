@@ -18,6 +18,7 @@ from nowcastlab.protocol.examples import Examples
 from nowcastlab.report import Findings, find, from_mlflow
 from nowcastlab.report.build import tables_for
 from nowcastlab.report.page import as_html
+from nowcastlab.report.page.comparisons import significance_html
 from nowcastlab.report.page.markup import Html, tag
 from nowcastlab.report.page.pictures import gallery, leads_shown, links_html
 from nowcastlab.tracking import TrackedTrial, connect
@@ -157,6 +158,14 @@ def test_the_paragraph_on_significance_states_n(radar_page: str) -> None:
         "n = 3 seeds a network (what is not trained has one run), 48 sequences in 12 episodes, 10,000 resamples."
         in radar_page
     )
+
+
+def test_what_cannot_be_tested_says_why(radar: Findings) -> None:
+    arms = {arm: its[:1] for arm, its in radar.collection.arms.items() if arm in ("ConvGRU", "TrajGRU")}
+    alone = find(replace(radar.collection, arms=arms), radar.load)
+    text = significance_html(alone)
+    assert "0 of them show a difference" in text
+    assert "8 cannot be tested: TrajGRU (offline) and ConvGRU (offline) has one seed" in text
 
 
 def test_forest_plots_hold_every_pair(radar_page: str) -> None:

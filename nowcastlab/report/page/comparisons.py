@@ -28,7 +28,6 @@ def significance_html(findings: Findings) -> Html:
     if not decisive:
         return tag("p", "The sweep named no comparisons before it ran, so nothing is tested here.")
     shown = [f for f in decisive if f.comparison.winner(alpha=ALPHA)]
-    untestable = [f for f in decisive if f.comparison.untestable]
     collection = findings.collection
     seeds = sorted({len(trials) for arm, trials in collection.arms.items() if not collection.deterministic(arm)})
     baselines = any(collection.deterministic(arm) for arm in collection.arms)
@@ -41,8 +40,7 @@ def significance_html(findings: Findings) -> Html:
     summary = (
         f"{len(decisive)} comparisons in {scores} were settled before the sweep ran. {len(shown)} of them show a "
         f"difference at the 5% level after Holm's correction over all {len(decisive)}"
-        + (f"; {len(untestable)} cannot be tested" if untestable else "")
-        + f". {n}"
+        + f". {_untestable([f.comparison for f in decisive])}{n}"
     )
     sentences = tag("ul", *(tag("li", f.comparison.text(alpha=ALPHA)) for f in decisive))
     what = "Episodes" if collection.kind == "radar" else "Sequences"
@@ -109,11 +107,17 @@ def _drawn(cell: Cell, named: Sequence[Comparison], others: Sequence[Comparison]
     if not pairs:
         return Html()
     shown = sum(pair.winner(alpha=ALPHA) is not None for pair in pairs)
-    caption = f"{cell}: {len(pairs)} comparisons, {shown} of them shown."
+    caption = f"{cell}: {len(pairs)} comparisons, {shown} of them shown. {_untestable(pairs)}".strip()
     figure = draw_forest(pairs, named=[(c.a, c.b) for c in named], scale=score_scale(cell), alpha=ALPHA)
     alt = f"Forest plot{f', {title.lower()}' if title else ''}. {caption}"
     drawn = figure_html(figure, name=f"forest-{slug(cell)}-{name}", alt=alt, caption=caption)
     return join(tag("h3", title) if title else None, drawn)
+
+
+def _untestable(comparisons: Sequence[Comparison]) -> str:
+    """How many, and why; nothing where all can be tested."""
+    reasons = [c.untestable for c in comparisons if c.untestable]
+    return f"{len(reasons)} cannot be tested: {'; or '.join(dict.fromkeys(reasons))}. " if reasons else ""
 
 
 def _better_first(findings: Findings, cell: Cell, setting: str, a: str, b: str) -> Comparison:

@@ -6,7 +6,7 @@ import numpy as np
 
 from nowcastlab.figures.cost import CostPoint, draw_cost
 from nowcastlab.figures.leads import LeadCurve, draw_key, draw_leads
-from nowcastlab.report.cost import cost_of
+from nowcastlab.report.cost import CostRow, cost_of
 from nowcastlab.report.findings import Findings
 from nowcastlab.report.page.markup import Html, join, tag
 from nowcastlab.report.page.pictures import figure_html
@@ -15,7 +15,7 @@ from nowcastlab.report.tables import SETTING_TITLES as SETTINGS
 from nowcastlab.report.tables import ordered
 from nowcastlab.significance import Cell
 
-COSTS = {"hours": "hours a trial (training and testing)", "flops": "FLOPs a forecast", "parameters": "parameters"}
+COSTS = {"hours": "hours a trial (training and testing)", "flops": "GFLOPs a forecast", "parameters": "parameters"}
 SCORES = ("csi", "bmse", "bmae", "mse")  # of which curves are drawn
 
 
@@ -67,7 +67,7 @@ def costs_html(findings: Findings) -> Html:
     for setting, title in SETTINGS.items():
         rows = [row for row in findings.costs if row.setting == setting]
         for kind, cost_title in COSTS.items():
-            known = [(row, cost_of(row, kind)) for row in rows]
+            known = [(row, _cost(row, kind)) for row in rows]
             if sum(cost is not None for _, cost in known) < 2 or (kind == "parameters" and _has_flops(findings)):
                 continue
             cell = Cell(score=rows[0].metric.rpartition("/")[2])
@@ -91,6 +91,12 @@ def costs_html(findings: Findings) -> Html:
         return tag("p", "The runs did not record what they cost.")
     note = "Bars are one standard deviation over seeds. Hours are of the machines the trials ran on."
     return join(tag("p", note), tag("div", *panels, class_="panels wide"))
+
+
+def _cost(row: CostRow, kind: str) -> float | None:
+    """In the unit of its title."""
+    cost = cost_of(row, kind)
+    return cost / 1e9 if cost is not None and kind == "flops" else cost
 
 
 def _has_flops(findings: Findings) -> bool:
