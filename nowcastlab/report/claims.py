@@ -246,9 +246,9 @@ def _strength(finding: PairFinding) -> float:
 
 def _brief(finding: PairFinding) -> str:
     c = finding.comparison
-    difference = f"{finding.title}, {c.cell}: {c.difference:+.{c.decimals}f}"
     if c.low is None or c.high is None:
-        return f"{difference}, not testable ({c.untestable})"
+        return f"{finding.title}, {c.cell}: not testable ({c.untestable})"
+    difference = f"{finding.title}, {c.cell}: {c.difference:+.{c.decimals}f}"
     p = "< 0.001" if (c.p or 0) < 0.001 else f"{c.p:.3f}"
     return f"{difference}, 95% interval {c.low:+.{c.decimals}f} to {c.high:+.{c.decimals}f}, p {p}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -32,6 +33,8 @@ def comparison_table(findings: Findings, *, decisive: bool = True) -> Table:
         "Better: shown at 5% after Holm's correction over the comparisons named by the sweep in these scores. "
         "An empty cell is no difference shown, which does not show that there is none.",
     ]
+    why = dict.fromkeys(f.comparison.untestable for f in chosen if f.comparison.untestable)
+    notes += [f"Not testable: {reason}." for reason in why]
     if not chosen:
         notes.append("The sweep named no comparisons, or its record is not in MLflow: nothing is compared.")
     return Table(
@@ -59,7 +62,7 @@ def _row(findings: Findings, finding: PairFinding) -> Row:
         better = finding.setting_a if winner == c.a else finding.setting_b
     interval = "not testable" if c.low is None or c.high is None else f"{c.low:+.{d}f} to {c.high:+.{d}f}"
     texts = (
-        f"{c.difference:+.{d}f}",
+        f"{c.difference:+.{d}f}" if math.isfinite(c.difference) else "no data",
         interval,
         "-" if c.effect_size is None else f"{c.effect_size:+.1f}",
         p_text(c.p),

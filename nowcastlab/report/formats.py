@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -67,7 +68,7 @@ def as_csv(table: Table) -> str:
 
 
 def as_json(table: Table) -> str:
-    return json.dumps(plain_table(table), indent=1)
+    return json.dumps(plain_table(table), indent=1, allow_nan=False)
 
 
 def plain_table(table: Table) -> dict[str, Any]:
@@ -110,7 +111,7 @@ def render(tables: Sequence[Table], form: str) -> str:
     if form == "csv":
         return _csv(tables)
     if form == "json":
-        return json.dumps({"tables": [plain_table(table) for table in tables]}, indent=1)
+        return json.dumps({"tables": [plain_table(table) for table in tables]}, indent=1, allow_nan=False)
     return "\n\n\n".join(FORMATS[form](table) for table in tables)
 
 
@@ -119,7 +120,13 @@ def _plain(cell: Content) -> dict[str, Any] | None:
         return None
     if isinstance(cell, Cell):
         return {"mean": cell.mean, "std": cell.std, "n": cell.n, "seeds": list(cell.seeds), "runs": list(cell.run_ids)}
-    return {"text": cell.text, "value": cell.value, **cell.facts, "runs": list(cell.run_ids)}
+    facts = {name: None if _is_nan(value) else value for name, value in cell.facts.items()}
+    return {"text": cell.text, "value": cell.value, **facts, "runs": list(cell.run_ids)}
+
+
+def _is_nan(value: object) -> bool:
+    """JSON has no word for it: a difference in a threshold that was never observed."""
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _csv(tables: Sequence[Table]) -> str:

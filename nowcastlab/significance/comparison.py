@@ -87,7 +87,8 @@ class Comparison:
             f"{seeds} {'paired ' if self.paired_seeds else ''}seeds, {self.episodes} episodes"
             f" that weigh as {self.effective_episodes:.1f}"
         )
-        difference = f"{self.cell}, {self.a} - {self.b}: {self.difference:+.{d}f}"
+        found = f"{self.difference:+.{d}f}" if np.isfinite(self.difference) else "no data"
+        difference = f"{self.cell}, {self.a} - {self.b}: {found}"
         if self.low is None or self.high is None or self.p is None:
             return f"{difference}. Not testable: {self.untestable} ({n})."
         holm = "" if self.p_holm is None else f", {_p(self.p_holm)} after Holm over {self.family}"

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -137,6 +138,33 @@ def test_a_table_of_comparisons_always_has_its_n(radar: Findings) -> None:
             seeds, episodes = (cell.text for cell in row.cells[6:8] if isinstance(cell, Entry))
             assert seeds in ("3+3", "3+1", "3+3 paired")
             assert episodes.startswith("12 (~")
+
+
+def test_what_cannot_be_tested_says_why(made: SimpleNamespace) -> None:
+    found = made.findings(arms=made.radar_arms(seeds=(1,)), comparisons=PAIRS)
+    table = tables_for("hko7", found)[-1]
+    assert cell(table, "TrajGRU - ConvGRU, offline", "95% interval").text == "not testable"
+    assert any(note.startswith("Not testable: TrajGRU (offline) and ConvGRU (offline) has one") for note in table.notes)
+
+
+def test_a_threshold_that_was_never_observed_is_no_data_in_every_format(made: SimpleNamespace) -> None:
+    dry = {}
+    for arm, seeds in {"TrajGRU": (1, 2), "ConvGRU": (1, 2)}.items():
+        runs = {}
+        for seed in seeds:
+            scores = made.radar_scores(0.5, seed=seed)
+            counts = {name: getattr(scores, name).copy() for name in ("tp", "fn", "fp", "tn")}
+            for name in ("tp", "fn", "fp"):
+                counts[name][..., 4] = 0
+            counts["tn"][..., 4] = 20_000
+            runs[seed] = {"offline": replace(scores, **counts)}
+        dry[arm] = runs
+    tables = tables_for("hko7", made.findings(arms=dry, comparisons=PAIRS[:1]))
+    tables += tables_for("comparisons", made.findings(arms=dry, comparisons=PAIRS[:1]))
+    for form in FORMS:
+        text = render(tables, form)
+        assert "nan" not in text.lower(), form
+        assert ("null" if form == "json" else "no data") in text, form
 
 
 def test_latex_has_the_papers_head_and_marks(radar: Findings) -> None:
