@@ -13,6 +13,7 @@ command = VerbGroup(
         "digits": "nowcastlab.bench.digits",
         "scores": "nowcastlab.bench.scores",
         "significance": "nowcastlab.bench.significance",
+        "sweep": "nowcastlab.bench.sweep",
         "scale": "nowcastlab.bench.scale",
     },
     help="""Measure this machine. Every figure is a ratio to a plain way of doing the same work, the two run in turn in
