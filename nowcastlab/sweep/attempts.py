@@ -44,9 +44,7 @@ def attempt(folder: Path, report: Report) -> Iterator[Report]:
         def note_and_report(metrics: dict[str, Any]) -> object:
             nonlocal noted
             if not noted and "step" in metrics:
-                with open(folder / FILE_NAME, "a") as file:
-                    # on a line of its own, also after one that was cut short
-                    file.write("\n" * (file.tell() > 0) + json.dumps({**facts, "first_step": metrics["step"]}))
+                _append_line(folder / FILE_NAME, json.dumps({**facts, "first_step": metrics["step"]}))
                 noted = True
             return report(metrics)
 
@@ -63,6 +61,13 @@ def read_attempts(folder: Path) -> list[dict[str, Any]]:
         except ValueError:
             continue
     return found
+
+
+def _append_line(path: Path, line: str) -> None:
+    """On a line of its own, also after one that was cut short."""
+    cut = path.is_file() and not path.read_bytes().endswith(b"\n")
+    with open(path, "a") as file:
+        file.write("\n" * cut + line + "\n")
 
 
 def _take(lock: int, folder: Path) -> None:
