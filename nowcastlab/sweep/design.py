@@ -18,7 +18,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from nowcastlab.config import TrainConfig
@@ -144,7 +143,7 @@ class Sweep:
             if (arm.config is None or arm.config.data.kind == "radar") and self.radar is None:
                 raise ConfigError(f"Sweep {self.name}: arm {arm.name} is tested on radar; say on which store (radar=).")
 
-    @cached_property  # of a thousand trials, each with a config that is checked, making them takes seconds
+    @property
     def trials(self) -> list[Trial]:
         """Seed by seed, so that a sweep stopped half-way has whole comparisons to show. A baseline has one trial."""
         trials = []
