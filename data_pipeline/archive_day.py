@@ -84,8 +84,7 @@ def read_day(
             _check_mask(layout.mask_path(root, minutes), valid_pixels(frame, excluded), report)
 
     for slot in sorted(set(range(layout.MINUTES_PER_DAY // interval_minutes)) - set(by_slot)):
-        time = layout.datetime_from_minutes(midnight + slot * interval_minutes)
-        report("missing-frame", None, f"{time:%Y-%m-%d %H:%M}")
+        report("missing-frame", None, layout.iso(midnight + slot * interval_minutes))
     ordered = [by_slot[slot] for slot in sorted(by_slot)]
     frames = np.stack([frame for _, frame in ordered]) if ordered else np.empty((0, *grid), np.uint8)
     return ArchiveDay(np.array([minutes for minutes, _ in ordered], np.int64), frames, problems)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from data_pipeline.npy_header import LARGEST_SIDE, read_npy_header
 from nowcastlab.errors import StoreError
 
 FRAMES_FOLDER = "radarPNG"
@@ -29,9 +29,6 @@ MASKS_FOLDER = "radarPNG_mask"
 EXCLUSION_FILE = "mask_dat.npz"
 SPLITS = ("train", "valid", "test")
 MINUTES_PER_DAY = 24 * 60
-
-# An exclusion map with a side beyond this is a damaged or hostile file, not a radar.
-LARGEST_SIDE = 8192
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _NAME = re.compile(r"RAD(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})00\.(png|mask)")
@@ -67,6 +64,11 @@ def first_minute(date: dt.date) -> int:
 
 def date_of(minutes: int) -> dt.date:
     return datetime_from_minutes(minutes).date()
+
+
+def iso(minutes: int) -> str:
+    """A stamp as people read it: 2015-06-21 09:55."""
+    return f"{datetime_from_minutes(minutes):%Y-%m-%d %H:%M}"
 
 
 def frames_folder(root: Path, date: dt.date) -> Path:
@@ -204,13 +206,7 @@ def read_exclusion(path: Path) -> ExclusionMap:
 
 def _read_map(archive: zipfile.ZipFile, member: str) -> NDArray[np.bool_]:
     with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"{member} has npy version {version}")
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the official file was written by Python 2, and numpy says so
-            shape, fortran_order, dtype = read_header(file)
+        shape, fortran_order, dtype = read_npy_header(file)
         if len(shape) != 2 or max(shape) > LARGEST_SIDE or dtype not in (np.uint8, np.bool_):
             raise ValueError(f"{member} is {dtype} of shape {shape}, not a map of bytes")
         raw = file.read(shape[0] * shape[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from data_pipeline.outliers import LevelCounts
 from data_pipeline.radar_source import load_array, npz_headers, read_image
 from nowcastlab.errors import ConfigError, StoreError
 
+if TYPE_CHECKING:
+    from nowcastlab.store import Store
+
 WORDS = ("detect", "circle", "store", "none")
 
 # A location without a single echo is out of range only if the others show enough of them to say so.
@@ -18,12 +22,12 @@ ENOUGH_ECHOES = 50
 KEY = "out_boundary_mask"
 
 
-def boundary_map(choice: str, levels: LevelCounts, excluded: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def boundary_map(choice: str, levels: LevelCounts, store: Store) -> NDArray[np.bool_]:
     """True beyond the boundary. `choice` is a word or the name of a file."""
     if choice == "none":
         return np.zeros(levels.grid, bool)
     if choice == "store":
-        return excluded
+        return store.excluded
     if choice == "circle":
         return beyond_circle(levels.grid)
     if choice == "detect":

@@ -91,7 +91,7 @@ def command(
     if not any(day.frames for day in days):
         raise StoreError(f"{store} has no frames{f' for {split}' if split else ''}: nothing to learn from.")
     levels = count_levels(opened, progress(days, label="denoise", unit="day"))
-    outside = boundary_map(boundary, levels, opened.excluded)
+    outside = boundary_map(boundary, levels, opened)
     settings: dict[str, Any] = {"echoes_per_class": 0.0, "looks": 1} if as_published else {}
     found = find_outliers(levels, ~outside, deviations=deviations, **settings)
     before = np.zeros_like(outside) if fresh else opened.excluded
@@ -130,6 +130,7 @@ def command(
             found.distance[~outside],
             found.outlier[~outside],
             threshold=found.threshold,
+            deviations=deviations,
             rng=np.random.default_rng(0),
         )
         save(distances, figures / "mahalanobis_distance.png")

@@ -13,8 +13,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from data_pipeline.archive_layout import iso
+from data_pipeline.npy_header import LARGEST_SIDE
 from data_pipeline.radar_source import RadarSource, open_source
-from data_pipeline.radar_survey import Problem, commonest_gap, iso, survey
+from data_pipeline.radar_survey import Problem, commonest_gap, survey
 from data_pipeline.regrid import UNITS, Regrid, known_units, part_of
 from nowcastlab.errors import ConfigError
 from nowcastlab.progress import progress
@@ -99,7 +101,7 @@ def as_text(summary: Summary) -> str:
 @click.option("--units", type=click.Choice(UNITS), help="Of the values. [default: as the source says]")
 @click.option("--interval-minutes", type=click.IntRange(1, 1440), help="[default: the commonest gap between frames]")
 @click.option("--km-per-pixel", type=click.FloatRange(0, min_open=True), required=True, help="Of the source.")
-@click.option("--size", type=click.IntRange(1, 8192), help="Crop to a square and resample it to SIZE x SIZE.")
+@click.option("--size", type=click.IntRange(1, LARGEST_SIDE), help="Crop to a square and resample it to SIZE x SIZE.")
 @click.option("--crop", metavar="TOP,LEFT,SIDE", help="The square to keep, in pixels. [default: the middle]")
 @click.option("--scale", type=float, default=1.0, help="value = scale * stored + offset.  [default: 1]")
 @click.option("--offset", type=float, default=0.0, help="[default: 0]")
@@ -156,7 +158,7 @@ def command(
 
     All days go to the test split unless said otherwise: a few sequences serve to try a trained model on. For an archive
     to train with, --train-until and --valid-until divide it in time. Run again, it goes on with the days that are not
-    in the store yet; a store begun with another grid, interval or title is refused.
+    in the store yet; a store begun with another grid, interval, title or split is refused.
 
     \b
     Examples:

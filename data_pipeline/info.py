@@ -11,7 +11,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from data_pipeline.archive_layout import MINUTES_PER_DAY, datetime_from_minutes, first_minute
+from data_pipeline.archive_layout import MINUTES_PER_DAY, first_minute, iso
 from nowcastlab.errors import StoreError
 from nowcastlab.progress import progress
 from nowcastlab.units import NOISE_BELOW_PIXEL, mmh_from_pixel
@@ -37,8 +37,8 @@ def described(store: Store) -> dict[str, Any]:
         "grid": list(store.grid),
         "interval_minutes": store.interval_minutes,
         "km_per_pixel": store.km_per_pixel,
-        "first": _iso(minutes[0]) if len(minutes) else None,
-        "last": _iso(minutes[-1]) if len(minutes) else None,
+        "first": iso(minutes[0]) if len(minutes) else None,
+        "last": iso(minutes[-1]) if len(minutes) else None,
         "days": {"committed": len(days), "planned": len(store.record.days)},
         "frames": {
             "all": len(minutes),
@@ -125,10 +125,6 @@ def draw(store: Store, path: Path, *, watch: Callable[[Any], Any] = iter) -> Non
         raise StoreError(f"{store.url} has no frames to draw yet.")
     title = f"{store.title}: its rainiest hours"
     save(draw_frames(rows, excluded=store.excluded, km_per_pixel=store.km_per_pixel, title=title), path)
-
-
-def _iso(minutes: int) -> str:
-    return f"{datetime_from_minutes(minutes):%Y-%m-%d %H:%M}"
 
 
 def _readable(size: int) -> str:

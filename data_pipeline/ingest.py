@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from data_pipeline import archive_layout as layout
 from data_pipeline.archive_day import KINDS, Problem, read_day
+from data_pipeline.npy_header import LARGEST_SIDE
 from nowcastlab import engine
 from nowcastlab.errors import ConfigError, StoreError
 from nowcastlab.store import DayWriter, Receipt, StoreWriter, open_store
@@ -53,7 +54,9 @@ class DayResult:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The exclusion map. [ARCHIVE/mask_dat.npz; without one nothing is excluded]",
 )
-@click.option("--size", type=int, help="Pixels along a side. [that of the exclusion map, else 480]")
+@click.option(
+    "--size", type=click.IntRange(1, LARGEST_SIDE), help="Pixels along a side. [that of the exclusion map, else 480]"
+)
 @click.option("--interval-minutes", type=int, default=6, show_default=True)
 @click.option("--km-across", type=float, default=512.0, show_default=True, help="Kilometres along a side.")
 @click.option("--title", help="What the store is called. [the archive's folder name]")

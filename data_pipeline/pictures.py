@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from data_pipeline.archive_layout import datetime_from_minutes
+from data_pipeline.archive_layout import iso
 from nowcastlab.errors import ConfigError
 from nowcastlab.figures.colours import (
     EXCLUDED,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 INK = "#30363b"
-INLIER = "#4a97d4"
+INLIER = RAIN = "#4a97d4"
 
 
 def new_figure(width_inches: float, height_inches: float) -> Figure:
@@ -60,7 +60,7 @@ def draw_frames(
         for column, stamp in enumerate(stamps):
             axes = figure.add_subplot(grid[row, column])
             axes.imshow(images[column], interpolation="nearest")
-            axes.set_title(f"{datetime_from_minutes(stamp):%Y-%m-%d %H:%M}", fontsize=8.5, color=INK, pad=3)
+            axes.set_title(iso(stamp), fontsize=8.5, color=INK, pad=3)
             axes.set_xticks([])
             axes.set_yticks([])
             for spine in axes.spines.values():
@@ -103,7 +103,7 @@ def draw_months(mean_mmh: NDArray[np.floating], frames: NDArray[np.integer], *, 
     """Average rain rate of each month, January to December; a month without frames has no bar."""
     figure = new_figure(6.4, 3.6)
     axes = figure.add_subplot()
-    bars = axes.bar(range(12), np.nan_to_num(mean_mmh), color="#4a97d4", width=0.75)
+    bars = axes.bar(range(12), np.nan_to_num(mean_mmh), color=RAIN, width=0.75)
     for bar, mean, count in zip(bars, mean_mmh, frames, strict=True):
         text = f"{mean:.2f}" if count else "no\nframes"
         axes.annotate(
@@ -130,6 +130,7 @@ def draw_distances(
     outlier: NDArray[np.bool_],
     *,
     threshold: float,
+    deviations: float,
     rng: np.random.Generator,
     most: int = 10_000,
 ) -> Figure:
@@ -141,7 +142,7 @@ def draw_distances(
     axes = figure.add_subplot()
     for chosen, colour, name in ((~above, INLIER, "inliers"), (above, OUTLIER, "outliers")):
         axes.scatter(place[chosen], shown[chosen], s=5, color=colour, lw=0, label=f"{chosen.sum():,} {name}")
-    axes.axhline(threshold, color=INK, lw=1, ls="--", label=f"mean + 3 std = {threshold:.1f}")
+    axes.axhline(threshold, color=INK, lw=1, ls="--", label=f"mean + {deviations:g} std = {threshold:.1f}")
     axes.set_yscale("log")
     axes.set_xlabel("location, in random order")
     axes.set_ylabel("Mahalanobis distance")

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data_pipeline.archive_layout import minutes_from_datetime
+from data_pipeline.npy_header import LARGEST_SIDE, read_npy_header
 from nowcastlab.errors import ConfigError, StoreError
 
-LARGEST_SIDE = 8192
 LARGEST_ARRAY_BYTES = 4 << 30  # one npz array is decompressed whole
 FRAMES_KEY, TIMES_KEY, MASK_KEY = "frames", "times", "mask"
 _WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "j": 3}
@@ -92,7 +92,8 @@ def npz_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
             for member in archive.namelist():
                 if member.endswith(".npy"):
                     with archive.open(member) as file:
-                        found[member.removesuffix(".npy")] = _npy_header(file)
+                        shape, _, dtype = read_npy_header(file)
+                        found[member.removesuffix(".npy")] = shape, dtype
     except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise StoreError(f"Cannot read {path}: {error}.") from error
     for name, (shape, dtype) in found.items():
@@ -101,17 +102,6 @@ def npz_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         if np.prod(shape, dtype=float) * dtype.itemsize > LARGEST_ARRAY_BYTES:
             raise StoreError(f"`{name}` of {path} claims {shape} of {dtype}, over 4 GB: save it in several files.")
     return found
-
-
-def _npy_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
-    if read is None:
-        raise ValueError(f"npy version {version} is not known")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # headers written by Python 2, about which numpy warns
-        shape, _, dtype = read(file)
-    return shape, dtype
 
 
 def load_array(path: Path, name: str) -> NDArray[Any]:
@@ -135,13 +125,18 @@ def minutes_of_times(times: ArrayLike) -> NDArray[np.int64]:
     values = np.asarray(times)
     if values.dtype.kind in "iu":
         return values.astype(np.int64)
+    if values.dtype.kind not in "MUS":
+        # numpy would take numbers with a fraction for seconds, where whole ones are minutes
+        raise StoreError(
+            f"The times are {values.dtype}: give ISO text, datetimes, or whole minutes since 1970-01-01 as integers."
+        )
     try:
-        seconds = values.astype("datetime64[s]").astype(np.int64)
+        moments = values.astype("datetime64[s]")
     except ValueError as error:
         raise StoreError(f"Cannot read the times as ISO dates: {error}.") from error
-    if (values.astype("datetime64[s]") != values.astype("datetime64[s]")).any():
-        raise StoreError("Some frames have no time at all.")
-    return (seconds + 30) // 60
+    if np.isnat(moments).any():
+        raise StoreError(f"{np.isnat(moments).sum()} of {len(moments)} frames have no time at all: leave them out.")
+    return (moments.astype(np.int64) + 30) // 60
 
 
 # --- a folder of frames ----------------------------------------------------------------------------------------------

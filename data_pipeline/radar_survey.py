@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data_pipeline.archive_layout import MINUTES_PER_DAY, date_of, datetime_from_minutes
+from data_pipeline.archive_layout import MINUTES_PER_DAY, date_of, iso
 from data_pipeline.radar_source import RadarSource
 from data_pipeline.regrid import Regrid
 from nowcastlab.errors import ConfigError, StoreError
@@ -35,6 +35,7 @@ class Survey:
 
 
 def commonest_gap(minutes: NDArray[np.int64]) -> int:
+    """The interval of a source that does not state it."""
     gaps = np.diff(np.unique(minutes))
     if not len(gaps):
         raise ConfigError("One frame does not show the interval: pass --interval-minutes.")
@@ -98,7 +99,3 @@ def survey(source: RadarSource, regrid: Regrid, interval_minutes: int, *, watch:
         missing_pixels=int(missing.sum()),
         problems=problems,
     )
-
-
-def iso(minutes: int) -> str:
-    return f"{datetime_from_minutes(int(minutes)):%Y-%m-%d %H:%M}"

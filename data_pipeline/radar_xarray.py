@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data_pipeline.radar_source import LARGEST_SIDE, RadarSource, minutes_of_times
+from data_pipeline.npy_header import LARGEST_SIDE
+from data_pipeline.radar_source import RadarSource, minutes_of_times
 from nowcastlab.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ X_NAMES = ("x", "lon", "longitude", "easting", "col", "column", "xc", "west_east
 
 
 def open_dataset(path: Path, *, variable: str | None, time: str | None, select: dict[str, int]) -> RadarSource:
+    """The one variable that holds the radar; the file stays open until the source is closed."""
     import xarray as xr
 
     options: dict[str, Any] = {}
@@ -57,10 +59,10 @@ def _source(
         raise StoreError(f"`{array.name}` has {_sizes(array)}: sides are at most {LARGEST_SIDE} pixels.")
     array = array.transpose(time, y, x)
     notes = []
-    if _rises(array, y):
+    if _trend(array, y) > 0:
         array = array.isel({y: slice(None, None, -1)})
         notes.append(f"`{y}` grows upward in {path.name}: rows were turned so that north is up.")
-    if _falls(array, x):
+    if _trend(array, x) < 0:
         array = array.isel({x: slice(None, None, -1)})
         notes.append(f"`{x}` grows leftward in {path.name}: columns were turned so that east is right.")
     stamps = array[time].to_numpy()
@@ -127,14 +129,12 @@ def _plane(array: xr.DataArray, time: str) -> tuple[str, str]:
     return rest[0], rest[1]
 
 
-def _rises(array: xr.DataArray, name: str) -> bool:
+def _trend(array: xr.DataArray, name: str) -> float:
+    """Above 0 where an axis' coordinate grows along it, below 0 where it falls, 0 where nobody can tell."""
     values = array[name].to_numpy() if name in array.coords else np.zeros(0)
-    return values.ndim == 1 and len(values) > 1 and values.dtype.kind in "iuf" and bool(values[-1] > values[0])
-
-
-def _falls(array: xr.DataArray, name: str) -> bool:
-    values = array[name].to_numpy() if name in array.coords else np.zeros(0)
-    return values.ndim == 1 and len(values) > 1 and values.dtype.kind in "iuf" and bool(values[-1] < values[0])
+    if values.ndim != 1 or len(values) < 2 or values.dtype.kind not in "iuf":
+        return 0.0
+    return float(values[-1]) - float(values[0])
 
 
 def _sizes(array: xr.DataArray) -> str:

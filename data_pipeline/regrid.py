@@ -1,7 +1,7 @@
 """Values of any kind to bytes, on a grid of any size.
 
-Shrinking takes the mean of the rain rate over the area of each new pixel, so the water that falls
-stays the same. The mean of dBZ would lose most of a shower, because dBZ is a logarithm.
+Shrinking takes the mean of the rain rate over the area of each new pixel, so the water that falls stays the same. The
+mean of dBZ would lose most of a shower, because dBZ is a logarithm.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class Regrid:
         known = np.isfinite(values) | (values == -np.inf) if values.dtype.kind == "f" else np.ones(values.shape, bool)
         if self.missing is not None:
             known &= values != self.missing
+        physical = np.where(known, values, 0).astype(np.float64) * self.scale + self.offset
         if self.units == "pixel":
-            pixels = _as_bytes(values, known)
+            pixels = _as_bytes(physical, known)
             if self.grid == pixels.shape:
                 return pixels, known
             rate = mmh_from_pixel(pixels)
         else:
-            physical = np.where(known, values, 0).astype(np.float64) * self.scale + self.offset
             if self.grid == values.shape:
                 pixels = pixel_from_dbz(physical) if self.units == "dBZ" else pixel_from_mmh(physical)
                 return np.where(known, pixels, np.uint8(0)), known

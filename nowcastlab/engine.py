@@ -38,7 +38,10 @@ def connect(*, cpus: int | None = None) -> None:
                 if left and "timed out during startup" in str(error):
                     continue  # on a busy machine; the second time its files are in memory
                 where = os.environ.get("RAY_ADDRESS", "this machine")
-                raise NowcastlabError(f"Ray does not answer on {where}: {error}") from None
+                why = str(error).rstrip(".")
+                raise NowcastlabError(
+                    f"Ray does not answer on {where}: {why}. `nowcastlab doctor` looks for the reason."
+                ) from None
     _protect_token()
 
 
@@ -54,6 +57,13 @@ def cpus() -> int:
     import ray
 
     return int(ray.cluster_resources().get("CPU", 1))
+
+
+def machines() -> list[dict[str, float]]:
+    """What each machine of the connected cluster has, as {"CPU": 4.0, "GPU": 1.0}."""
+    import ray
+
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
 def map_unordered(

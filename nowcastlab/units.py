@@ -41,6 +41,7 @@ def dbz_from_mmh(rate_mmh: float | NDArray[np.floating]) -> float | NDArray[np.f
 
 
 def mmh_from_dbz(reflectivity_dbz: ArrayLike) -> NDArray[np.floating]:
+    """Rain rate of a reflectivity; -inf dBZ is no rain."""
     return np.asarray(10 ** ((np.asarray(reflectivity_dbz) - 10 * math.log10(ZR_A)) / (10 * ZR_B)))
 
 
@@ -67,6 +68,7 @@ def pixel_from_dbz(reflectivity_dbz: ArrayLike) -> NDArray[np.uint8]:
 
 
 def pixel_from_mmh(rate_mmh: ArrayLike) -> NDArray[np.uint8]:
+    """The byte nearest to a rain rate; none, or one below none, is 0."""
     return pixel_from_dbz(dbz_from_mmh(np.maximum(np.asarray(rate_mmh, np.float64), 0)))
 
 

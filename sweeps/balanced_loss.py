@@ -17,7 +17,7 @@ from nowcastlab.store import open_store
 from nowcastlab.sweep import Arm, Radar, Sweep
 
 
-def balanced_loss(scale: str, seeds: tuple[int, ...], store: str | None) -> Sweep:
+def balanced_loss(scale: str, seeds: tuple[int, ...], store: str | None = None) -> Sweep:
     path = store or synthetic_store(scale)
     losses = {"ConvGRU": "balanced", "ConvGRU-nobal": "plain"}
     return Sweep(
@@ -33,10 +33,9 @@ def balanced_loss(scale: str, seeds: tuple[int, ...], store: str | None) -> Swee
         ],
         seeds=seeds,
         comparisons=[("ConvGRU", "ConvGRU-nobal")],
-        table="hko7",
         radar=Radar(store=path, digest=open_store(path).digest),
     )
 
 
 if __name__ == "__main__":
-    sweep_command(balanced_loss, __doc__, takes_store=True)
+    sweep_command(balanced_loss, __doc__)

@@ -5,7 +5,7 @@ because people who tried found it as good as TrajGRU. Held fixed: windows, loss,
 Decided by B-MSE and B-MAE over the test windows, offline and, for networks, online; the comparisons below were named
 before any run.
 
-    python sweeps/hko7_benchmark.py                                        demo, on a synthetic store that it makes
+    python sweeps/hko7_benchmark.py                          demo: minutes on two cores, on a synthetic store it makes
     python sweeps/hko7_benchmark.py --scale paper --store work/hko7.zarr --gpus-per-trial 1
 """
 
@@ -36,7 +36,7 @@ SIZE = {"demo": 60, "laptop": 120, "paper": 480}
 LIMIT = {"demo": 12, "laptop": None, "paper": None}
 
 
-def hko7_benchmark(scale: str, seeds: tuple[int, ...], store: str | None) -> Sweep:
+def hko7_benchmark(scale: str, seeds: tuple[int, ...], store: str | None = None) -> Sweep:
     path = store or synthetic_store(scale)
     radar = Radar(store=path, digest=open_store(path).digest, limit=LIMIT[scale])
     arms = [Arm(name=name, baseline=baseline) for name, baseline in BASELINES.items()]
@@ -52,7 +52,6 @@ def hko7_benchmark(scale: str, seeds: tuple[int, ...], store: str | None) -> Swe
         arms=arms,
         seeds=seeds,
         comparisons=COMPARISONS,
-        table="hko7",
         radar=radar,
     )
 
@@ -65,4 +64,4 @@ def synthetic_store(scale: str) -> str:
 
 
 if __name__ == "__main__":
-    sweep_command(hko7_benchmark, __doc__, takes_store=True)
+    sweep_command(hko7_benchmark, __doc__)

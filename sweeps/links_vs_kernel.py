@@ -5,7 +5,7 @@ state-to-state connection (ConvGRU's kernel and dilation, TrajGRU's links), and 
 the test MSE; the comparisons below were named before any run.
 
     python sweeps/links_vs_kernel.py                    demo: minutes on two cores, proves the way, decides nothing
-    python sweeps/links_vs_kernel.py --scale laptop     about two hours on two cores
+    python sweeps/links_vs_kernel.py --scale laptop     about an hour on two cores
     python sweeps/links_vs_kernel.py --scale paper      every number the paper's: for GPUs
 """
 
@@ -48,7 +48,6 @@ def links_vs_kernel(scale: str, seeds: tuple[int, ...]) -> Sweep:
         ],
         seeds=seeds,
         comparisons=COMPARISONS,
-        table="mnist",
         test_sequences=TEST_SEQUENCES[scale],
     )
 

@@ -63,7 +63,10 @@ def radar_run(**changes: Any) -> TrainConfig:
         ({"threads": -2}, r"threads \(=-2\)"),
         ({"precision": "float16"}, r"precision \(='float16'\) is unknown. There are: float32, bfloat16"),
         ({"loss": "huber"}, r"loss \(='huber'\) is unknown. There are: b-mse\+b-mae"),
+        ({"loss": ["mse"]}, r"loss \(=\['mse'\]\) is unknown"),
         ({"device": "tpu"}, r"device \(='tpu'\) must be auto, cpu, cuda"),
+        ({"device": "1"}, r"device \(='1'\) must be auto, cpu, cuda"),
+        ({"device": 1}, r"device \(=1\) must be auto, cpu, cuda"),
         ({"recompute": "yes"}, r"recompute \(='yes'\) must be true or false"),
         ({"overrides": [1]}, r"overrides \(=\[1\]\) must be a table"),
         ({"overrides": {"links": {1, 2}}}, r"overrides.links .* kept as JSON"),
@@ -143,6 +146,7 @@ def test_lists_and_tuples_and_whole_floats_are_one_setting() -> None:
         ({"version": 99}, "version 99; this nowcastlab reads version 1"),
         ({"extra": 1}, "No setting 'extra'. The settings are: data, model"),
         ({"data": {"kind": "satellite"}}, "'satellite'"),
+        ({"data": ["digits"]}, r"data \(=\['digits'\]\) must be a table"),
         ({"data": {"kind": "digits", "digits": "mnist", "digest": "d", "wind": 1}}, "No setting 'data.wind'"),
         ({"data": {"kind": "digits", "digits": "mnist"}}, "not complete: .*digest"),
     ],
@@ -150,6 +154,13 @@ def test_lists_and_tuples_and_whole_floats_are_one_setting() -> None:
 def test_a_plain_form_that_is_not_one_is_refused(plain: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         TrainConfig.from_plain({**digits_run().to_plain(), **plain})
+
+
+def test_what_is_no_table_at_all_is_no_config() -> None:
+    with pytest.raises(ConfigError, match=r"a config \(=\[\]\) must be a table"):
+        TrainConfig.from_plain([])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"overrides \(=5\) must be a table"):
+        with_changes(digits_run(), {"overrides": 5})
 
 
 @pytest.mark.parametrize(

@@ -42,15 +42,14 @@ def write_store(plan: SyntheticPlan, path: Path, *, undenoised: bool = False) ->
         km_per_pixel=AREA_KM / plan.size,
         title=title(plan),
         excluded=exclusion.out_boundary if undenoised else exclusion.excluded,
-        splits=plan.splits,
         attributes={"source": "synthetic", "synthetic_seed": plan.seed},
     ) as writer:
+        writer.set_labels(splits=plan.splits)  # not given above: a longer plan moves days to other splits
         for date in progress(writer.missing, label="synth", unit="day"):
             day = sky.day(date)
             receipt = writer.write_day(date, day.minutes, day.frames)
             writer.set_labels(gauge_mm={date: day.gauge_mm})
             writer.commit(receipt)
-        writer.set_labels(splits=plan.splits)
 
 
 def write_archive(plan: SyntheticPlan, root: Path, *, undenoised: bool = False) -> None:

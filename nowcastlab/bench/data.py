@@ -55,12 +55,19 @@ def measure(folder: Path, *, url: str | None, rounds: int, loaders: bool) -> dic
     import cv2
 
     from nowcastlab.bench.timing import interleave, one_core
+    from nowcastlab.errors import StoreError
     from nowcastlab.store import open_store
 
     cv2.setNumThreads(1)
     path = url or _synthetic_store(folder)
     store = open_store(path)
-    minutes = store.minutes()[: DAYS * 240]
+    days = [day for day in store.record.days if day.minutes][:DAYS]
+    minutes = store.minutes()[: sum(len(day.minutes) for day in days)]
+    if len(minutes) <= LENGTH:
+        raise StoreError(
+            f"{path} has {len(minutes)} frames in its first {DAYS} days, too few for windows of {LENGTH}. "
+            "Give another store, or none for a synthetic one."
+        )
     frames = store.read(minutes).pixels
     png, raw = folder / "png", folder / "frames.raw"
     png.mkdir()
@@ -68,7 +75,7 @@ def measure(folder: Path, *, url: str | None, rounds: int, loaders: bool) -> dic
         cv2.imwrite(str(png / f"{stamp}.png"), frame)
     frames.tofile(raw)
     mapped = np.memmap(raw, np.uint8, "r", shape=frames.shape)
-    compression = frames.nbytes / sum(day.shard_bytes for day in store.record.days[:DAYS])
+    compression = frames.nbytes / sum(day.shard_bytes for day in days)
 
     rng = np.random.default_rng(0)
     starts: list[int] = []

@@ -140,6 +140,7 @@ def as_line(cost: Cost) -> str:
 
 
 def measure(case: Case, *, rounds: int, with_reference: bool) -> Cost:
+    """One line of the table: a training step, a matrix product and, if asked, the plain network, in turn."""
     import statistics
 
     import torch
@@ -224,6 +225,7 @@ def training_step(model: EncoderForecaster, forecast: Callable[[], Any]) -> Call
 
 @contextmanager
 def thread_count(threads: int) -> Iterator[None]:
+    """So many threads of torch for a while."""
     import torch
 
     before = torch.get_num_threads()
@@ -238,6 +240,7 @@ def thread_count(threads: int) -> Iterator[None]:
 
 
 def report_memory(cases: list[Case], *, threads: int, checkpointing: bool, with_reference: bool, as_json: bool) -> None:
+    """Print the peak memory of each case, ours beside the plain network's."""
     rows: list[dict[str, Any]] = []
     if not as_json:
         click.echo(f"Peak memory of a process that takes one training step; {threads} thread(s)")
@@ -257,6 +260,7 @@ def report_memory(cases: list[Case], *, threads: int, checkpointing: bool, with_
 
 
 def peak_gib(case: Case, *, threads: int, reference: bool) -> float:
+    """Of a process of its own that takes one training step."""
     from nowcastlab.errors import NowcastlabError
 
     job = json.dumps({"case": asdict(case), "threads": threads, "reference": reference})

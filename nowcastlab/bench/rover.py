@@ -73,6 +73,7 @@ def advected_rain(size: int) -> Any:
 
 
 def rover_forecasts(frames: Any, leads: int) -> dict[str, Callable[[], object]]:
+    """ROVER's two variants, and the linear one without its compiled kernels."""
     import torch
 
     from nowcastlab.models.rover import Rover

@@ -57,27 +57,29 @@ def command(trials: int, at_once: int, reports: int, speed_up: float, folder: Pa
 
 
 def measure(root: Path, *, trials: int, at_once: int, reports: int, speed_up: float) -> dict[str, Any]:
+    """Record a training run, replay it in every trial of a sweep, and run the finished sweep once more."""
+    from nowcastlab.errors import NowcastlabError
     from nowcastlab.sweep import run_sweep
+    from nowcastlab.sweep.trial import RESULT
 
     sweep = _sweep(trials, reports)
     recording = record(sweep, root / "recording")
     uri = f"sqlite:///{root}/mlflow.db"
     options: dict[str, Any] = {"root": root / "sweeps", "tracking_uri": uri, "cpus": at_once, "say": lambda line: None}
     began = time.time()
-    ended: list[float] = []
     with _memory() as samples:
-        result = run_sweep(
-            sweep,
-            **{**options, "say": lambda line: ended.append(time.time())},
-            run=Replay(recording, reports=reports, speed_up=speed_up),
-        )
+        result = run_sweep(sweep, **options, run=Replay(recording, reports=reports, speed_up=speed_up))
         seconds = time.time() - began
+    if len(result.finished) < BINS:
+        why = next(iter(result.failed.values()), "it was interrupted")
+        raise NowcastlabError(f"{len(result.finished)} of {len(sweep.trials)} trials finished, too few to judge: {why}")
+    ended = sorted((result.folder.trial(trial) / RESULT).stat().st_mtime for trial in result.finished)
     again = time.time()
     run_sweep(sweep, **options)
     again = time.time() - again
     delays = _delays(uri)
     return {
-        "trials": trials,
+        "trials": len(sweep.trials),
         "finished": len(result.finished),
         "at_once": at_once,
         "reports": reports,
@@ -97,6 +99,7 @@ class Replay:
 
     def __call__(self, trial: Trial, folder: Path, report: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         from nowcastlab.store.writer import write_atomically
+        from nowcastlab.sweep.trial import FINISHED, RESULT
         from nowcastlab.training.history import History
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,12 +114,12 @@ class Replay:
         result = {
             "identity": trial.identity,
             "key": trial.key,
-            "status": "finished",
+            "status": FINISHED,
             "parameters": 1,
             "scores": {"digits": {"mse": 0.01, "mse_per_lead": [0.01], "sequences": 1}},
             "seconds": time.time() - began,
         }
-        write_atomically(folder / "result.json", json.dumps(result).encode())
+        write_atomically(folder / RESULT, json.dumps(result).encode())
         return result
 
 

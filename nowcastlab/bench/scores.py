@@ -62,6 +62,7 @@ def rainy_frames(
 
 
 def measure(*, frames: int, size: int, rounds: int) -> dict[str, Any]:
+    """Milliseconds a frame of each way, after a check that both count the same."""
     from nowcastlab.bench.timing import interleave
     from nowcastlab.skill.scorer import Scorer
     from nowcastlab.skill.sequence_scores import COUNTS, ERRORS

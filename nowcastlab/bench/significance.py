@@ -53,6 +53,7 @@ def plain_resample(scores: SequenceScores, rng: np.random.Generator) -> list[flo
 
 
 def measure(*, arms_count: int, resamples: int, seed: int) -> dict[str, Any]:
+    """Seconds for the sums, the resamples and the comparisons; and a resample of a run against the plain way."""
     from nowcastlab.bench.timing import interleave, one_core
     from nowcastlab.significance import Arm, EpisodeSums, compare, family, resample
 

@@ -24,11 +24,11 @@ FEW = 4  # trials a place, of the sweep that fixed costs are told by
 
 
 @click.command()
-@click.option("--trials", type=click.IntRange(8), default=24, show_default=True, help="Trivial ones.")
+@click.option("--trials", type=click.IntRange(1), help="Trivial ones; more than four a core.  [twelve a core]")
 @click.option("--steps", type=click.IntRange(10), default=150, show_default=True, help="Updates of a long trial.")
 @click.option("--rounds", type=click.IntRange(1), default=2, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
-def command(trials: int, steps: int, rounds: int, as_json: bool) -> None:
+def command(trials: int | None, steps: int, rounds: int, as_json: bool) -> None:
     """Measure what Ray, Tune and MLflow add to the bare time of a sweep's trials.
 
     The bare way is `run_trial` in as many plain processes as there are cores. Both leave the same files. They run in
@@ -37,7 +37,7 @@ def command(trials: int, steps: int, rounds: int, as_json: bool) -> None:
     \b
     overhead a trial   many trivial trials: from the difference between many and few, so that what a sweep
                        costs once, as starting its workers, is told apart
-    overhead at length one trial a core of laptop scale, cut to --steps updates; a whole one is 1000, so its
+    overhead at length one trial a core of laptop scale, cut to --steps updates; a whole one is 600, so its
                        per cent is smaller still
 
     \b
@@ -50,6 +50,11 @@ def command(trials: int, steps: int, rounds: int, as_json: bool) -> None:
     from nowcastlab.bench.timing import interleave
 
     places = os.cpu_count() or 1
+    trials = trials or 3 * FEW * places
+    if trials <= FEW * places:
+        raise click.UsageError(
+            f"--trials {trials}: here, with {places} at a time, few are {FEW * places}. Give more than those."
+        )
     many, few = trivial(trials, "many"), trivial(FEW * places, "few")
     long = laptop(places, steps)
     click.echo(f"{places} at a time; {trials} trivial trials, {places} of {steps} updates; {rounds} rounds", err=True)
@@ -87,6 +92,7 @@ def command(trials: int, steps: int, rounds: int, as_json: bool) -> None:
 
 
 def as_text(result: dict[str, Any]) -> str:
+    """The figures, each beside what is wanted of it."""
     lines = [f"  {name:<12} {seconds:8.1f} s" for name, seconds in result["seconds"].items()]
     return "\n".join(
         [
@@ -118,6 +124,7 @@ def trivial(trials: int, name: str) -> Sweep:
 
 
 def laptop(trials: int, steps: int) -> Sweep:
+    """Trials of laptop scale, cut short."""
     from nowcastlab.config import mnist_config
     from nowcastlab.sweep import DIGITS, Arm, Sweep
 
@@ -133,6 +140,7 @@ def laptop(trials: int, steps: int) -> Sweep:
 
 
 def run_swept(sweep: Sweep, places: int) -> None:
+    """As a user's sweep runs: Ray Tune, the clerk, a database of its own."""
     from nowcastlab.sweep import run_sweep
 
     with tempfile.TemporaryDirectory() as folder:
@@ -142,6 +150,7 @@ def run_swept(sweep: Sweep, places: int) -> None:
 
 
 def run_bare(sweep: Sweep, pool: ProcessPoolExecutor) -> None:
+    """The same trials in plain processes, without Ray and without MLflow."""
     with tempfile.TemporaryDirectory() as folder:
         plain = [(trial.to_plain(), str(Path(folder) / trial.key)) for trial in sweep.trials]
         assert set(pool.map(_run_one, plain)) == {"finished"}

@@ -157,20 +157,21 @@ def ray() -> Iterator[Finding]:
 
 def tracking() -> Iterator[Finding]:
     from nowcastlab.tracking import connect, sweep_names, tracking_uri
+    from nowcastlab.tracking.backend import SQLITE, database_path, shown
 
     uri = tracking_uri()
-    if uri.startswith("sqlite:///") and not (path := Path(uri.removeprefix("sqlite:///"))).exists():
+    if uri.startswith(SQLITE) and not (path := database_path(uri)).exists():
         yield Finding(what="tracking", state=OK, found=f"no {path} yet; the first sweep makes it")
         return
     try:
         known = sweep_names(connect(uri))
     except NowcastlabError as error:
         todo = "Start that server, or unset MLFLOW_TRACKING_URI to use a local file."
-        if uri.startswith("sqlite"):
+        if uri.startswith(SQLITE):
             todo = f"If an older MLflow made it: mlflow db upgrade {uri}. Else move the file away."
         yield Finding(what="tracking", state=PROBLEM, found=str(error), todo=todo)
         return
-    yield Finding(what="tracking", state=OK, found=f"{uri} answers; sweeps: {', '.join(known) or 'none yet'}")
+    yield Finding(what="tracking", state=OK, found=f"{shown(uri)} answers; sweeps: {', '.join(known) or 'none yet'}")
 
 
 def store(url: str) -> Iterator[Finding]:

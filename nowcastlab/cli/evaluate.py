@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 @click.option("--split", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True)
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first windows, for a quick look.")
 @click.option("--preset", type=click.Choice(["paper", "release"]), default="paper", show_default=True, help="Online.")
+@click.option(
+    "--online-rate",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Of the AdaGrad steps.  [default: 1e-4, the paper's]",
+)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Offline: over Ray if > 1.")
 @click.option("--by-scale", is_flag=True, help="Fractions skill scores and spectra too; several times slower.")
 @click.option(
@@ -40,6 +45,7 @@ def command(
     split: str,
     limit: int | None,
     preset: str,
+    online_rate: float | None,
     workers: int,
     by_scale: bool,
     pictures: int,
@@ -55,7 +61,8 @@ def command(
     Both settings walk over the same windows of the split: 5 frames seen, 20 forecast, then 5 frames on. Offline, the
     weights stay as trained. Online, as rain is observed, one AdaGrad step is made for each new 5 frames from the last
     25 of them, emptied when an episode begins; a baseline has nothing to learn and is scored offline only. The paper's
-    online preset updates before it forecasts, the authors' release one segment later.
+    online preset updates before it forecasts, the authors' release one segment later. How fast a small network should
+    go on learning is best found on days that are not those of the test: --split valid, with several --online-rate.
 
     Offline, --workers 2 spreads the windows over two processes of Ray, here or on the cluster RAY_ADDRESS names; the
     scores are the same to the bit. An online run goes on where it was stopped, to the same bits too. What has been
@@ -70,6 +77,7 @@ def command(
       nowcastlab evaluate rover --store work/demo.zarr --out work/rover
       nowcastlab evaluate work/run
       nowcastlab evaluate work/run --setting online
+      nowcastlab evaluate work/run --setting online --online-rate 1e-5 --split valid --out work/slower
       nowcastlab evaluate work/run --store other.zarr --split valid --limit 50 --out work/look
       nowcastlab evaluate work/run --workers 2 --json | jq .csi
     """
@@ -81,6 +89,8 @@ def command(
         raise click.UsageError(
             f"{what} has no weights to fine-tune, so the online setting is not for it: the benchmark scores it offline."
         )
+    if online_rate is not None and setting != "online":
+        raise click.UsageError(f"--online-rate {online_rate:g} is for --setting online: offline nothing is learnt.")
     place = pick_device(device)
     subject = open_forecaster(what, which=which, device=place)
     folder = out or subject.folder or Path("work/baselines") / subject.name
@@ -89,7 +99,7 @@ def command(
 
         if url or setting != "offline":
             raise click.UsageError(f"{what} forecasts moving digits: neither --store nor --setting is for it.")
-        evaluate_run(subject, folder, limit=limit or 1000, device=place, as_json=as_json)
+        evaluate_run(subject, folder, limit=limit or 1000, device=place, again=again, as_json=as_json)
         return
     from nowcastlab.cli.evaluation import Evaluation
 
@@ -100,6 +110,7 @@ def command(
         split=split,
         limit=limit,
         preset=preset,
+        online_rate=online_rate,
         by_scale=by_scale,
         workers=workers,
         batch_size=batch_size,

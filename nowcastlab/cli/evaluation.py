@@ -45,6 +45,7 @@ class Evaluation:
     split: str
     limit: int | None  # windows
     preset: str  # of online fine-tuning
+    online_rate: float | None  # the preset's, if None
     by_scale: bool
     workers: int
     batch_size: int
@@ -76,7 +77,7 @@ class Evaluation:
         return {
             **self.subject.facts,
             "setting": self.setting,
-            **({"preset": self.preset} if self.setting == "online" else {}),
+            **self._online_facts,
             "store": self.store.digest,
             "split": self.split,
             "windows": len(self.sequences),
@@ -84,6 +85,12 @@ class Evaluation:
             "by_scale": self.by_scale,
             "nowcastlab": __version__,
         }
+
+    @property
+    def _online_facts(self) -> dict[str, Any]:
+        if self.setting != "online":
+            return {}
+        return {"preset": self.preset, **({"learning_rate": self.online_rate} if self.online_rate else {})}
 
     @property
     def scores_file(self) -> Path:
@@ -105,7 +112,7 @@ class Evaluation:
         """The scores of this very evaluation, if the folder has them. Another's are not overwritten unasked."""
         if not self.scores_file.exists():
             return None
-        before = _plain(self.facts_file)
+        before = read_facts(self.facts_file)
         if before == self.facts:
             return load_scores(self.scores_file)
         changed = sorted(k for k in self.facts.keys() | before.keys() if self.facts.get(k) != before.get(k))
@@ -157,13 +164,15 @@ class Evaluation:
 
     @property
     def _online_folder(self) -> Path:
-        return self.folder / f"online-{self.preset}"
+        return self.folder / "-".join(["online", *map(str, self._online_facts.values())])
 
     def _online(self, rows: list[int]) -> tuple[SequenceScores, dict[int, Any]]:
         config = self.subject.config
         assert config is not None
         # A network goes on learning what it was trained to do.
-        settings = replace(PRESETS[self.preset], loss=config.loss, loss_scale=config.loss_scale)
+        preset = PRESETS[self.preset]
+        rate = self.online_rate or preset.learning_rate
+        settings = replace(preset, learning_rate=rate, loss=config.loss, loss_scale=config.loss_scale)
         folder = self._online_folder
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -191,8 +200,8 @@ class Evaluation:
         return scores, {row: np.load(path, allow_pickle=False) for row, path in saved if path.exists()}
 
 
-def _plain(path: Path) -> dict[str, Any]:
-    """A JSON object; an empty one if there is no sound one."""
+def read_facts(path: Path) -> dict[str, Any]:
+    """What made the scores beside this file; nothing if it is not there, or not sound."""
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError):

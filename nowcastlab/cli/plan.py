@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import inspect
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +24,7 @@ COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 # HKO-7's walks at stride 5 over its official days: 6,053 windows to test on; 11,736 frames to validate on.
 HKO7_WINDOWS = {"valid": 2_300, "test": 6_053}
 FORWARD_AND_BACKWARD = 3
+FROM_0, ABOVE_0 = click.FloatRange(0), click.FloatRange(0, min_open=True)
 TRACKED_A_REPORT = 5  # loss, rate, norm of the gradient, speed, and a share of the validation's
 
 
@@ -33,13 +34,13 @@ TRACKED_A_REPORT = 5  # loss, rate, norm of the gradient, speed, and a share of 
 @click.option("--gpus", type=click.IntRange(min=1), default=8, show_default=True, help="The row to mark in the table.")
 @click.option("--seeds", default="1,2,3", show_default=True, help="The seeds, with commas between.")
 @click.option("--store", help="A radar store, for its size and windows. [HKO-7's figures]")
-@click.option("--tflops", type=float, help="Sustained, of one GPU, in units of 10^12 a second. [6]")
-@click.option("--price", "price_per_hour", type=float, help="Of a machine with one GPU, an hour. [0.55]")
-@click.option("--head-price", "head_price_per_hour", type=float, help="Of the head, an hour. [0.10]")
-@click.option("--interruptions", "interruptions_per_hour", type=float, help="Of a spot machine, an hour. [0.02]")
-@click.option("--store-gb", type=float, help="Size of the store. [4, HKO-7's]")
-@click.option("--bandwidth", "store_gb_per_s", type=float, help="Of the shared storage, in GB a second. [1]")
-@click.option("--tracking-rate", "tracked_values_per_s", type=float, help="Values a second into MLflow. [400]")
+@click.option("--tflops", type=ABOVE_0, help="Sustained, of one GPU, in units of 10^12 a second. [6]")
+@click.option("--price", "price_per_hour", type=FROM_0, help="Of a machine with one GPU, an hour. [0.55]")
+@click.option("--head-price", "head_price_per_hour", type=FROM_0, help="Of the head, an hour. [0.10]")
+@click.option("--interruptions", "interruptions_per_hour", type=FROM_0, help="Of a spot machine, an hour. [0.02]")
+@click.option("--store-gb", type=FROM_0, help="Size of the store. [4, HKO-7's]")
+@click.option("--bandwidth", "store_gb_per_s", type=ABOVE_0, help="Of the shared storage, in GB a second. [1]")
+@click.option("--tracking-rate", "tracked_values_per_s", type=ABOVE_0, help="Values a second into MLflow. [400]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, for scripts.")
 def command(sweep: Path, scale: str, gpus: int, seeds: str, store: str | None, as_json: bool, **given: Any) -> None:
     """Say what a sweep file would take on 1 to 1,000 GPUs: hours, money, and what runs short first.
@@ -57,12 +58,12 @@ def command(sweep: Path, scale: str, gpus: int, seeds: str, store: str | None, a
       nowcastlab plan sweeps/hko7_benchmark.py --gpus 21 --tflops 20 --price 3.2      a faster machine
       nowcastlab plan sweeps/links_vs_kernel.py --seeds 1,2,3,4,5,6,7,8,9,10 --json
     """
-    from nowcastlab.cli.sweep import _seeds
+    from nowcastlab.cli.sweep import parse_seeds
     from nowcastlab.sweep.capacity import Assumptions, outlook
 
     assumptions = Assumptions(**{name: value for name, value in given.items() if value is not None})
     with _store_for(store) as path:
-        planned = load_sweep(sweep, scale, _seeds(seeds), path)
+        planned = load_sweep(sweep, scale, parse_seeds(seeds), path)
         work = [_work(trial, measured=store) for trial in planned.trials]
     rows = [outlook(work, count, assumptions) for count in sorted({*COUNTS, gpus})]
     if as_json:
@@ -73,16 +74,21 @@ def command(sweep: Path, scale: str, gpus: int, seeds: str, store: str | None, a
 
 def load_sweep(path: Path, scale: str, seeds: tuple[int, ...], store: str) -> Sweep:
     """The sweep that a file would run: its function of the file's own name, which builds and starts nothing."""
+    from nowcastlab.cli.sweep import store_parameter
+
     spec = importlib.util.spec_from_file_location(path.stem, path)
     build: Callable[..., Sweep] | None = None
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        sys.path.insert(0, str(path.parent.absolute()))  # as Python does for a script: it may import its neighbours
+        try:
+            spec.loader.exec_module(module)
+        finally:
+            sys.path.pop(0)
         build = getattr(module, path.stem, None)
     if build is None:
         raise ConfigError(f"{path} has no function {path.stem}(scale, seeds) that builds its sweep, as sweeps/ have.")
-    takes_store = len(inspect.signature(build).parameters) > 2
-    return build(scale, seeds, store) if takes_store else build(scale, seeds)
+    return build(scale, seeds, store) if store_parameter(build) else build(scale, seeds)
 
 
 @contextmanager

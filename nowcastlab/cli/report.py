@@ -87,6 +87,14 @@ def command(
 
     if against and name not in (None, "mnist", "hko7"):
         raise click.UsageError("--against paper goes with --table mnist or hko7.")
+    for given, option, needed in (
+        (against and power, "--power", "no --against: ask for one of them"),
+        (margin is not None and not against, "--margin", "--against paper"),
+        (difference is not None and not power, "--difference", "--power"),
+        (fragment and form != "latex", "--fragment", "--format latex"),
+    ):
+        if given:
+            raise click.UsageError(f"{option} goes with {needed}.")
     tables, findings = _tables(name, sweep, scale, against, margin, power, difference, variance, scores)
     if explain:
         text = explained(tables, *explain)
@@ -99,6 +107,7 @@ def command(
     else:
         text = render(tables, form)
     if out:
+        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text + "\n", encoding="utf-8")
         click.echo(f"written: {out}", err=True)
     else:
@@ -123,7 +132,7 @@ def _tables(
     if power and variance == "paper":
         return [power_from_paper("mnist" if name == "mnist" else "hko7", Size(difference or DIFFERENCE))], None
     if name == "claims":
-        return [_claims(sweep, scale)], None
+        return [_claims(sweep, scale, scores)], None
     findings = _findings(name, sweep, scale, scores)
     if power:
         return [power_from_runs(findings, Size(difference or DIFFERENCE))], findings
@@ -146,13 +155,16 @@ def _findings(name: str | None, sweep: str | None, scale: str | None, scores: tu
     return find(*from_mlflow(connect(), sweep or SWEEPS["mnist" if name == "mnist" else "hko7"], scale=scale))
 
 
-def _claims(sweep: str | None, scale: str | None) -> Table:
-    """Of both sweeps, or of the one that is named; what cannot be had is told beside its claims."""
+def _claims(sweep: str | None, scale: str | None, scores: tuple[str, ...]) -> Table:
+    """Of both sweeps, of the one that is named, or of files; what cannot be had is told beside its claims."""
     from nowcastlab.errors import NowcastlabError
     from nowcastlab.report import SWEEPS, Findings, find, from_mlflow
     from nowcastlab.report.claims import claims_table
     from nowcastlab.tracking import connect
 
+    if scores:
+        files = _findings("hko7", sweep, scale, scores)
+        return claims_table({"hko7": files, "mnist": "files of scores are of radar."})
     client = connect()
     sources: dict[str, Findings | str] = {}
     for table, own in SWEEPS.items():
@@ -169,7 +181,7 @@ def _claims(sweep: str | None, scale: str | None) -> Table:
 
 def _html(tables: list[Table], findings: Findings | None, scores: tuple[str, ...]) -> str:
     from nowcastlab.report.page import as_html
-    from nowcastlab.tracking import TrackedTrial, connect, read_examples
+    from nowcastlab.tracking import connect, read_examples
 
     if findings is None:
         raise click.UsageError("--format html shows a sweep: leave out --table claims and --variance paper.")
@@ -177,6 +189,6 @@ def _html(tables: list[Table], findings: Findings | None, scores: tuple[str, ...
     return as_html(
         findings,
         [table for table in tables if table.name not in ("comparisons", "cost")] or tables,
-        examples=lambda trial: read_examples(client, trial) if client and isinstance(trial, TrackedTrial) else None,
+        examples=lambda trial: read_examples(client, trial) if client else None,
         command=shlex.join(["nowcastlab", *sys.argv[1:]]),
     )

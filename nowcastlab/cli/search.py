@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nowcastlab.cli.sweep import _as_help as as_help
+from nowcastlab.cli.sweep import CPUS_PER_TRIAL, GPUS_PER_TRIAL, as_help
 from nowcastlab.cli.verbs import run
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def search_command(build: Callable[[str], Search], doc: str | None, *, trials: i
     @click.option(
         "--trials", type=click.IntRange(1), default=trials, show_default=True, help="In all, those done before too."
     )
-    @click.option("--cpus-per-trial", type=float, default=1, show_default=True)
-    @click.option("--gpus-per-trial", type=float, default=0, show_default=True, help="Fractions share a GPU.")
+    @CPUS_PER_TRIAL
+    @GPUS_PER_TRIAL
     @click.option(
         "--folder", type=click.Path(path_type=Path), default=Path("work/sweeps"), show_default=True, help="For results."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -14,21 +15,25 @@ from nowcastlab.cli.verbs import run
 from nowcastlab.sweep import Sweep
 
 Build = Callable[..., Sweep]
+CPUS_PER_TRIAL = click.option("--cpus-per-trial", type=click.FloatRange(0, min_open=True), default=1, show_default=True)
+GPUS_PER_TRIAL = click.option(
+    "--gpus-per-trial", type=click.FloatRange(0), default=0, show_default=True, help="Fractions share a GPU."
+)
 
 
-def sweep_command(build: Build, doc: str | None, *, takes_store: bool = False) -> None:
+def sweep_command(build: Build, doc: str | None) -> None:
     """Run a sweep file as a command.
 
-    `build(scale, seeds)` gives the sweep; with `takes_store` it is `build(scale, seeds, store)`, where the store is
-    what the user named, or None.
+    `build(scale, seeds)` gives the sweep. With a third parameter, `build(scale, seeds, store)`, it takes a radar store:
+    the user must name one, unless that parameter has a default.
     """
 
-    @click.command(help=_as_help(doc), context_settings={"help_option_names": ["-h", "--help"]})
+    @click.command(help=as_help(doc), context_settings={"help_option_names": ["-h", "--help"]})
     @click.option("--scale", type=click.Choice(["demo", "laptop", "paper"]), default="demo", show_default=True)
     @click.option("--seeds", default="1,2,3", show_default=True, help="The seeds, with commas between.")
-    @click.option("--store", help="Path or URL of a radar store. [a synthetic one]", hidden=not takes_store)
-    @click.option("--cpus-per-trial", type=float, default=1, show_default=True)
-    @click.option("--gpus-per-trial", type=float, default=0, show_default=True, help="Fractions share a GPU.")
+    @_store_option(store_parameter(build))
+    @CPUS_PER_TRIAL
+    @GPUS_PER_TRIAL
     @click.option(
         "--folder", type=click.Path(path_type=Path), default=Path("work/sweeps"), show_default=True, help="For results."
     )
@@ -36,24 +41,38 @@ def sweep_command(build: Build, doc: str | None, *, takes_store: bool = False) -
     def command(
         scale: str,
         seeds: str,
-        store: str | None,
         cpus_per_trial: float,
         gpus_per_trial: float,
         folder: Path,
         plan_only: bool,
+        store: str | None = None,
     ) -> None:
-        extra = (store,) if takes_store else ()
-        _run(build(scale, _seeds(seeds), *extra), folder, cpus_per_trial, gpus_per_trial, plan_only)
+        extra = (store,) if store is not None else ()
+        _run(build(scale, parse_seeds(seeds), *extra), folder, cpus_per_trial, gpus_per_trial, plan_only)
 
     run(command)
 
 
-def _as_help(doc: str | None) -> str:
+def store_parameter(build: Build) -> inspect.Parameter | None:
+    """The third parameter of a function that builds a sweep, if it has one."""
+    return next(iter(list(inspect.signature(build).parameters.values())[2:]), None)
+
+
+def _store_option(wanted: inspect.Parameter | None) -> Callable[[Any], Any]:
+    if wanted is None:
+        return lambda command: command
+    must = wanted.default is inspect.Parameter.empty
+    told = "Path or URL of a radar store." + ("" if must else "  [default: a synthetic one]")
+    return click.option("--store", required=must, help=told)
+
+
+def as_help(doc: str | None) -> str:
     """A module's docstring as click shows it: indented blocks stay as they are."""
     return "\n\n".join(f"\b\n{part}" if part.startswith(" ") else part for part in (doc or "").split("\n\n"))
 
 
-def _seeds(text: str) -> tuple[int, ...]:
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """What --seeds says: whole numbers with commas between."""
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -102,7 +121,7 @@ def run_and_tell(sweep: Sweep, root: Path, **options: Any) -> None:
 
 def table_text(sweep: Sweep, client: Any) -> str:
     """A finished sweep's table, as it is printed at its end."""
-    from nowcastlab.report import FORMATS, TABLES, collect
-    from nowcastlab.tracking import read_trials
+    from nowcastlab.report import FORMATS, TABLES, from_mlflow
 
-    return FORMATS["text"](TABLES[sweep.table](collect(read_trials(client, sweep.name, scale=sweep.scale))))
+    collection, _ = from_mlflow(client, sweep.name, scale=sweep.scale)
+    return FORMATS["text"](TABLES[sweep.table](collection))

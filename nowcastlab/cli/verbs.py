@@ -9,6 +9,7 @@ import importlib
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ EXIT_CODES = {
     130: "stopped with Ctrl-C; the same command goes on",
 }
 EXAMPLES = "Examples:"
+WHOLE_SENTENCE = 1000  # characters: click would cut it at the line's end
 
 
 class VerbGroup(click.Group):
@@ -71,7 +73,9 @@ class VerbGroup(click.Group):
                     verb = self.get_command(ctx, name)
                     assert verb is not None
                     room = max(20, formatter.width - len(left) - width)
-                    formatter.write(f"{left}{name:<{width}}{verb.get_short_help_str(limit=room)}\n")
+                    sentence = verb.get_short_help_str(limit=WHOLE_SENTENCE)
+                    for i, line in enumerate(textwrap.wrap(sentence, room, break_on_hyphens=False)):
+                        formatter.write(f"{left}{'' if i else name:<{width}}{line}\n")
                     if example := next(iter(examples(verb)), None):
                         formatter.write(f"{left}{'':<{width}}$ {example}\n")
 

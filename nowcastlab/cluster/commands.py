@@ -21,6 +21,8 @@ LISTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
+    """One command, where it stands, and the nodes it runs on."""
+
     place: Place
     text: str
     nodes: tuple[str, ...]
@@ -32,10 +34,11 @@ class Command:
 
 
 def commands_of(document: Document) -> list[Command]:
+    """All that the file would run, list by list."""
     return [
         Command(place=(name, i), text=text, nodes=nodes)
         for name, nodes in LISTS.items()
-        for i, text in enumerate(_list(document, name))
+        for i, text in enumerate(document.sequence(name))
         if isinstance(text, str)
     ]
 
@@ -62,9 +65,5 @@ def swallowed(document: Document) -> Iterator[Finding]:
 
 
 def nodes_of(commands: list[Command]) -> set[str]:
+    """The nodes on which at least one of the commands runs."""
     return {node for command in commands for node in command.nodes}
-
-
-def _list(document: Document, name: str) -> list[object]:
-    value = document.get(name, default=[])
-    return value if isinstance(value, list) else []

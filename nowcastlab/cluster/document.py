@@ -47,6 +47,16 @@ class Document:
                 return default
         return default if value is None else value
 
+    def mapping(self, *place: Key) -> dict[Any, Any]:
+        """The mapping at a place; an empty one where something else stands there."""
+        value = self.get(*place)
+        return value if isinstance(value, dict) else {}
+
+    def sequence(self, *place: Key) -> list[Any]:
+        """The list at a place; an empty one where something else stands there."""
+        value = self.get(*place)
+        return value if isinstance(value, list) else []
+
     def line(self, *place: Key, of: str = "") -> int:
         """Where a place begins, or the line in it that holds a text. What is not there has its parent's line."""
         while place and place not in self.spans:
@@ -59,7 +69,8 @@ class Document:
         return first
 
     def finding(self, what: str, *place: Key, of: str = "") -> Finding:
-        return Finding(line=self.line(*place, of=of), what=what, where=".".join(map(str, place)))
+        """What is to be mended at a place, or in the line there that holds the text `of`."""
+        return Finding(line=self.line(*place, of=of), what=what, where=dotted(place))
 
     def scalars(self, *place: Key) -> Iterator[tuple[Place, Any]]:
         """Every single value below a place."""
@@ -90,6 +101,13 @@ def read_documents(path: Path) -> list[Document]:
         raise ConfigError(f"{path}{line}: not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: a value holds an alias of itself, or lies too deep. Write it out.") from None
+
+
+def dotted(place: Place) -> str:
+    """A place as people write it: provider.region."""
+    return ".".join(map(str, place))
 
 
 def _document(root: yaml.Node, text: list[str]) -> Document:
@@ -111,12 +129,12 @@ def _document(root: yaml.Node, text: list[str]) -> Document:
                 spans[*place, i] = (value.start_mark.line + 1, _last_line(value))
                 walk(value, (*place, i))
 
-    walk(root, ())
     loader = yaml.SafeLoader("")
     try:
         plain = loader.construct_document(root)  # safe: plain values only
     finally:
         loader.dispose()
+    walk(root, ())  # after that has refused keys that are lists or mappings
     return Document(plain=plain, text=text, spans=spans, twice=twice)
 
 

@@ -116,14 +116,14 @@ GCP: Tree = {
 
 
 def misspelt_keys(document: Document) -> Iterator[Finding]:
+    """Keys of a `node_config` that its cloud does not know."""
     trees: dict[str, Tree] = {"aws": AWS, "gcp": GCP}
     tree = trees.get(str(document.get("provider", "type")))
     if tree is None:
         return
     if tree is AWS:
         tree = _botocore_keys() or AWS
-    types = document.get("available_node_types", default={})
-    for name in types if isinstance(types, dict) else ():
+    for name in document.mapping("available_node_types"):
         yield from unknown_keys(document, tree, "available_node_types", name, "node_config")
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from nowcastlab.cluster.document import Document, Finding
 
-# What Ray fills in or needs only later, by provider.
 KNOWN_PROVIDERS = ("aws", "gcp", "azure", "local", "vsphere", "aliyun")
 
 
 def ask_ray(document: Document) -> Iterator[Finding]:
+    """The first thing that Ray would refuse in the file."""
     kind = document.get("provider", "type")
     if kind not in KNOWN_PROVIDERS:
         known = ", ".join(KNOWN_PROVIDERS)

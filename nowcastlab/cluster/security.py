@@ -22,6 +22,7 @@ SECRETS = {
 
 
 def open_doors(document: Document) -> Iterator[Finding]:
+    """Address ranges, firewalls and servers that let strangers in."""
     yield from everybody(document)
     yield from _networks(document)
     yield from _listeners(document)
@@ -44,7 +45,7 @@ def everybody(document: Document) -> Iterator[Finding]:
 def _networks(document: Document) -> Iterator[Finding]:
     """The firewalls that clouds put up when none is named."""
     kind = document.get("provider", "type")
-    types = document.get("available_node_types", default={})
+    types = document.mapping("available_node_types")
     if kind == "aws":
         if document.get("provider", "security_group"):
             yield document.finding(
@@ -64,7 +65,7 @@ def _networks(document: Document) -> Iterator[Finding]:
     if kind == "gcp":
         for name in types:
             place = ("available_node_types", name, "node_config")
-            interfaces = document.get(*place, "networkInterfaces", default=[])
+            interfaces = document.sequence(*place, "networkInterfaces")
             if not any(isinstance(each, dict) and each.get("subnetwork") for each in interfaces):
                 yield document.finding(
                     f"{name} names no subnetwork: it would join the project's default network, whose firewall lets ssh "
@@ -110,8 +111,7 @@ def missing_token(document: Document) -> Iterator[Finding]:
                 *where,
                 of="ray start",
             )
-    mounts = document.get("file_mounts", default={})
-    if not any(str(path).endswith(TOKEN_FILE) for path in mounts):
+    if not any(str(path).endswith(TOKEN_FILE) for path in document.mapping("file_mounts")):
         yield document.finding(
             f"No node gets the token. Add to file_mounts:  ~/{TOKEN_FILE}: ~/{TOKEN_FILE}", "file_mounts"
         )
@@ -124,6 +124,7 @@ def missing_token(document: Document) -> Iterator[Finding]:
 
 
 def secrets(document: Document) -> Iterator[Finding]:
+    """Keys, passwords and tokens that are written out in the file."""
     for place, value in document.scalars():
         for what, pattern in SECRETS.items():
             found = pattern.search(str(value))

@@ -15,6 +15,7 @@ from nowcastlab.cluster.security import CLOUDS
 
 
 def lonely_storage(document: Document) -> Iterator[Finding]:
+    """Storage that is meant for all nodes and that only some see; a database where it would be lost."""
     commands = commands_of(document)
     shared = list(settings(commands, "NOWCASTLAB_SHARED"))
     if not shared:
@@ -47,7 +48,7 @@ def _shared(document: Document, commands: list[Command], said: Command, path: st
             of="NOWCASTLAB_SHARED",
         )
         return
-    for target in document.get("file_mounts", default={}):
+    for target in document.mapping("file_mounts"):
         if _below(path, [str(target)]):
             yield document.finding(
                 f"{path} is copied to each node by file_mounts: what one writes there no other sees. Mount it.",

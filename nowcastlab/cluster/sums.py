@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from nowcastlab.cluster.document import Document, Finding
+from nowcastlab.cluster.document import UNFILLED, Document, Finding
 
 
 def wrong_sums(document: Document) -> Iterator[Finding]:
+    """Limits that contradict each other or are never reached, and a head that would do the workers' work."""
     if document.get("provider", "type") == "local":
         yield from _own_machines(document)
         return
-    types: dict[str, Any] = document.get("available_node_types", default={})
+    types = document.mapping("available_node_types")
     head = document.get("head_node_type")
     most = document.get("max_workers")
     workers = {name: _limits(document, name, most) for name in types if name != head}
@@ -34,7 +34,7 @@ def wrong_sums(document: Document) -> Iterator[Finding]:
             yield document.finding(
                 f"max_workers {most} is never reached: the node types together allow {total}.", "max_workers"
             )
-    if head in types:
+    if isinstance(head, str) and head in types:
         yield from _head(document, head)
 
 
@@ -46,7 +46,7 @@ def _head(document: Document, head: str) -> Iterator[Finding]:
             *place,
             "max_workers",
         )
-    resources = document.get(*place, "resources", default={})
+    resources = document.mapping(*place, "resources")
     if resources.get("GPU"):
         yield document.finding(
             "The head has a GPU, which would be paid for while it waits for workers.", *place, "resources"
@@ -60,20 +60,21 @@ def _head(document: Document, head: str) -> Iterator[Finding]:
 
 
 def _own_machines(document: Document) -> Iterator[Finding]:
-    machines = document.get("provider", "worker_ips", default=[])
+    machines = document.sequence("provider", "worker_ips")
     most = document.get("max_workers")
-    if isinstance(most, int) and isinstance(machines, list) and most != len(machines):
+    if isinstance(most, int) and most != len(machines):
         yield document.finding(
             f"max_workers is {most}, and there are {len(machines)} worker_ips. Leave max_workers out.", "max_workers"
         )
     addresses = [document.get("provider", "head_ip"), *machines]
     for i, address in enumerate(addresses):
-        if address in addresses[:i] and "FILL_IN" not in str(address):
+        if address in addresses[:i] and UNFILLED not in str(address):
             yield document.finding(f"{address} is in the cluster twice.", "provider", "worker_ips", i - 1)
 
 
 def _limits(document: Document, name: str, most: object) -> tuple[int, int | None]:
-    """A type without max_workers may grow to the cluster's."""
+    """A type without max_workers may grow to the cluster's. What is no number, Ray's own schema refuses."""
     place = ("available_node_types", name)
+    least = document.get(*place, "min_workers")
     limit = document.get(*place, "max_workers", default=most)
-    return int(document.get(*place, "min_workers", default=0)), limit if isinstance(limit, int) else None
+    return least if isinstance(least, int) else 0, limit if isinstance(limit, int) else None

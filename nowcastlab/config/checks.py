@@ -40,7 +40,7 @@ def truth(name: str, value: Any) -> bool:
 
 
 def one_of(name: str, value: Any, known: Collection[str]) -> str:
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise ConfigError(f"{name} (={value!r}) is unknown. There are: {', '.join(known)}.")
     return value
 

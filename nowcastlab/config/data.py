@@ -38,6 +38,7 @@ class RadarData:
 
     @classmethod
     def of(cls, store: str, **changes: Any) -> Self:
+        """The windows of a store that is there: its grid, interval and digest are read from it."""
         from nowcastlab.store import open_store
 
         opened = open_store(store)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
@@ -24,6 +25,7 @@ from nowcastlab.losses import LOSSES
 VERSION = 1  # of the plain form; part of the identity
 PRECISIONS = ("float32", "bfloat16")
 DIGITS_LOSS = "mse"  # the mean over pixels; a radar loss of that name is a frame's sum
+DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]+)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +86,8 @@ class TrainConfig:
         if not isinstance(self.data, tuple(KINDS.values())):
             raise ConfigError(f"data (={self.data!r}) must be one of: {', '.join(k.__name__ for k in KINDS.values())}.")
         text("model", self.model)
-        if not isinstance(self.overrides, Mapping):
-            raise ConfigError(f"overrides (={self.overrides!r}) must be a table, as {{'filters': [8, 12, 12]}}.")
-        keep = {"overrides": frozen("overrides", {**code_of(self.model), **self.overrides})}
+        overrides = _table("overrides", self.overrides, example="{'filters': [8, 12, 12]}")
+        keep = {"overrides": frozen("overrides", {**code_of(self.model), **overrides})}
         truth("recompute", self.recompute)
         one_of("loss", self.loss, LOSSES)
         one_of("precision", self.precision, PRECISIONS)
@@ -112,7 +113,7 @@ class TrainConfig:
         keep["lr_floor"] = number("lr_floor", self.lr_floor, least=0)
         if self.clip_norm is not None:
             keep["clip_norm"] = number("clip_norm", self.clip_norm, above=0)
-        if self.device not in ("auto", "cpu", "cuda") and not self.device.removeprefix("cuda:").isdigit():
+        if not isinstance(self.device, str) or not DEVICE.fullmatch(self.device):
             raise ConfigError(f"device (={self.device!r}) must be auto, cpu, cuda, or one of several, as cuda:1.")
         for name in ("scale", "preset"):
             text(name, getattr(self, name))
@@ -158,10 +159,12 @@ class TrainConfig:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        values = dict(plain)
-        version, data = values.pop("version", None), dict(values.pop("data", {}))
+        """The config of a plain form, checked like any other."""
+        values = _table("a config", plain, example="that of a run's config.json")
+        version = values.pop("version", None)
         if version != VERSION:
             raise ConfigError(f"This config is version {version!r}; this nowcastlab reads version {VERSION}.")
+        data = _table("data", values.pop("data", {}), example="{'kind': 'digits', ...}")
         kind = KINDS[one_of("data.kind", data.pop("kind", None), KINDS)]
         _refuse_unknown(data, kind, prefix="data.")
         _refuse_unknown(values, cls)
@@ -194,7 +197,7 @@ def with_changes(config: TrainConfig, changes: Mapping[str, Any]) -> TrainConfig
     """
     top: dict[str, Any] = {}
     data: dict[str, Any] = {}
-    overrides = dict(changes.get("overrides", config.overrides))
+    overrides = _table("overrides", changes.get("overrides", config.overrides), example="{'filters': [8, 12, 12]}")
     for name, value in changes.items():
         if name.startswith("data."):
             data[name.removeprefix("data.")] = value
@@ -207,6 +210,12 @@ def with_changes(config: TrainConfig, changes: Mapping[str, Any]) -> TrainConfig
     if data:
         top["data"] = replace(top.get("data", config.data), **data)
     return replace(config, **{**top, "overrides": overrides})
+
+
+def _table(name: str, value: Any, *, example: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{name} (={value!r}) must be a table, as {example}.")
+    return dict(value)
 
 
 def _refuse_unknown(values: Mapping[str, Any], owner: type[Any], *, prefix: str = "") -> None:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nowcastlab.errors import ConfigError
+from nowcastlab.figures.embed import INK
 from nowcastlab.skill import SequenceScores, per_lead
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK = "#30363b"
 # (colour, dash, mark), dark and light in turn
 LINES: tuple[tuple[str, Any, str], ...] = (
     ("#1f4e8c", "-", "o"),

@@ -69,6 +69,7 @@ def frame_png(image: NDArray[np.uint8]) -> bytes:
 
 
 def png_uri(content: bytes) -> str:
+    """A PNG as the address of itself."""
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 

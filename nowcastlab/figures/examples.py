@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcastlab.figures.colours import COLOURS, EDGES_MMH, rgb_from_pixels
-from nowcastlab.figures.forecast import INK
-from nowcastlab.figures.forecast import _font as load_font
+from nowcastlab.figures.embed import INK
+from nowcastlab.figures.forecast import load_font
 from nowcastlab.figures.links import arrows, busiest
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from nowcastlab.errors import ConfigError
 from nowcastlab.figures.colours import draw_colour_bar, rgb, rgb_from_pixels
+from nowcastlab.figures.embed import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK = "#30363b"
 PAPER = "#f6f7f8"  # where there is no picture
 LEADS_SHOWN = 5
 FRAME_MS = 200
@@ -183,7 +183,7 @@ def animate(nowcast: Nowcast, path: Path | str) -> None:
     from PIL import Image, ImageDraw
 
     stage, boxes = _stage(nowcast)
-    small, large = _font(12), _font(14, mono=True)
+    small, large = load_font(12), load_font(14, mono=True)
     pictures = []
     for i, time in enumerate(nowcast.times):
         picture = stage.copy()
@@ -229,7 +229,8 @@ def _stage(nowcast: Nowcast) -> tuple[Any, list[tuple[int, int, int, int]]]:
     return Image.fromarray(stage), boxes
 
 
-def _font(size: int, *, mono: bool = False) -> Any:
+def load_font(size: int, *, mono: bool = False) -> Any:
+    """Matplotlib's own face for words that Pillow draws, so that all pictures have one."""
     import matplotlib
     from PIL import ImageFont
 

@@ -15,6 +15,15 @@ from nowcastlab.models.zoo import Spec
 
 PER_LAYER = {"filters", "links", "state_kernels", "state_dilations"}
 
+# What the tuples of a spec are made of.
+PARTS: dict[str, type] = {
+    **dict.fromkeys(PER_LAYER, int),
+    "downs": Resample,
+    "ups": Resample,
+    "encoder": CnnLayer,
+    "forecaster": CnnLayer,
+}
+
 # What each cell needs a value of, layer by layer.
 CELLS = {
     "conv_gru": ("state_kernels", "state_dilations"),
@@ -41,9 +50,10 @@ def override(spec: Spec, overrides: Mapping[str, Any]) -> Spec:
             changes[name] = tuple(value)
         elif name in PER_LAYER and isinstance(value, int):
             changes[name] = (value,) * layers
+        _check_kind(name, changes[name], getattr(spec, name))
     spec = replace(spec, **changes)
     if strides is not None:
-        spec = with_strides(spec, tuple(strides))
+        spec = with_strides(spec, tuple(strides) if isinstance(strides, list | tuple) else (strides,))
     if isinstance(spec, RecurrentSpec):
         _check_recurrent(spec)
     else:
@@ -86,6 +96,19 @@ def _restride_layer(layer: CnnLayer, stride: int) -> CnnLayer:
     return replace(layer, space=_restride(layer.space, stride))
 
 
+def _check_kind(name: str, value: Any, before: Any) -> None:
+    """A value must be of the kind of the one it replaces: a number for a number, a tuple for a tuple."""
+    kind = PARTS.get(name, type(before))
+    parts = value if isinstance(value, tuple) else (value,)
+    fits = isinstance(value, tuple) == isinstance(before, tuple)
+    if not fits or not all(isinstance(part, kind) and not isinstance(part, bool) for part in parts):
+        wanted = {
+            int: "a whole number" + (", or one for each layer" if name in PER_LAYER else ""),
+            str: "a word",
+        }.get(kind, f"made of {kind.__name__} (nowcastlab.models.spec); a config file changes `strides` instead")
+        raise ConfigError(f"{name} (={value!r}) must be {wanted}.")
+
+
 def _check_recurrent(spec: RecurrentSpec) -> None:
     """What must agree across the fields, before anything is built."""
     if spec.cell not in CELLS:
@@ -104,9 +127,9 @@ def _check_recurrent(spec: RecurrentSpec) -> None:
             f"filters (={spec.filters}) make {layers} layers, which need {layers - 1} downs and ups between them; "
             f"this network has {len(spec.downs)} and {len(spec.ups)}."
         )
-    odd = (*spec.state_kernels, spec.input_kernel, *((spec.local_filter,) if spec.local_filter else ()))
-    if even := [k for k in odd if k % 2 == 0]:
-        raise ConfigError(f"A kernel of {even[0]} has no middle pixel: kernels are odd, as 3, 5 or 7.")
+    kernels = (*spec.state_kernels, spec.input_kernel, *((spec.local_filter,) if spec.local_filter else ()))
+    if bad := [k for k in kernels if k < 1 or k % 2 == 0]:
+        raise ConfigError(f"A kernel of {bad[0]} has no middle pixel: kernels are odd, as 3, 5 or 7.")
     if spec.local_filter and spec.stem.stride != 1:
         raise ConfigError(
             f"local_filter (={spec.local_filter}) needs a filter for every pixel, so the stem's stride "

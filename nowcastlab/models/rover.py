@@ -51,7 +51,7 @@ class Rover(Forecaster):
 
     def check_grid(self, height: int, width: int) -> None:
         if min(height, width) < 2:
-            raise ConfigError(f"ROVER needs a grid of at least 2 x 2 pixels, got {height} x {width}")
+            raise ConfigError(f"ROVER needs a grid of at least 2 x 2 pixels, got {height} x {width}.")
 
     @torch.no_grad()
     def forward(self, frames: Tensor, leads: int) -> Tensor:
@@ -84,11 +84,13 @@ class Rover(Forecaster):
         _, time, height, width = frames.shape
         self.check_grid(height, width)
         if time < 2:
-            raise ConfigError(f"ROVER needs 2 input frames to see motion, got {time}")
+            raise ConfigError(f"ROVER needs 2 input frames to see motion, got {time}.")
         images = frames[:, -2:].float()
         if valid is not None:
             if valid.shape != frames.shape:
-                raise ConfigError(f"`valid` {tuple(valid.shape)} must have the shape of `frames` {tuple(frames.shape)}")
+                raise ConfigError(
+                    f"`valid` {tuple(valid.shape)} must have the shape of `frames` {tuple(frames.shape)}."
+                )
             images = images * valid[:, -2:]
         before, now = (stretch(images) if self.nonlinear else images).unbind(1)
         return before, now

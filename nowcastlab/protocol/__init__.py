@@ -1,8 +1,8 @@
 """The benchmark's Algorithm 1: offline and online, with future frames out of a forecaster's reach.
 
 benchmark is the rules and the windows they give, environment what a forecaster meets, offline and online the two
-settings, evaluate a whole run in one call. digits is MovingMNIST++'s simpler test,
-examples a few forecasts kept to be looked at.
+settings, evaluate a whole run in one call. digits is MovingMNIST++'s simpler test, examples a few forecasts kept to be
+looked at.
 """
 
 from nowcastlab.protocol.benchmark import HKO7, Benchmark, Sequences

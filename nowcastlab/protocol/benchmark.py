@@ -31,6 +31,7 @@ class Benchmark:
         return self.frames_in + self.leads
 
     def sequences(self, store: Store, split: str) -> Sequences:
+        """The windows of a split, or a StoreError where it has none."""
         minutes = store.minutes(split)
         windows = walk(
             minutes,
@@ -44,7 +45,7 @@ class Benchmark:
                 f"{store.url} has no window of {self.length} frames in its {split} split "
                 f"({len(minutes)} frames there, {len(store.minutes())} in all). Give that split more days."
             )
-        return Sequences(windows=windows, episode=episodes(windows), minutes=minutes)
+        return Sequences(windows=windows, episode=episodes(windows), split=split)
 
     def lead_minutes(self, store: Store) -> NDArray[np.float64]:
         return store.interval_minutes * np.arange(1.0, self.leads + 1)
@@ -56,7 +57,7 @@ class Sequences:
 
     windows: list[Window]
     episode: NDArray[np.int64]
-    minutes: NDArray[np.int64]  # stamps of the split's frames, sorted
+    split: str
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -74,12 +75,7 @@ class Sequences:
     def read(self, store: Store, stamps: ArrayLike) -> Frames:
         """The frames with these stamps. What belongs to another split is missing here, as in the split's own list: the
         last window of a test day may run into the next day, and that may be one the network was trained on."""
-        asked = np.asarray(stamps, np.int64)
-        frames = store.read(asked)
-        at = np.minimum(np.searchsorted(self.minutes, asked), len(self.minutes) - 1)
-        foreign = frames.present & (self.minutes[at] != asked)
-        frames.pixels[foreign] = 0
-        return Frames(frames.pixels, frames.present & ~foreign)
+        return store.read(stamps, split=self.split)
 
     def read_windows(self, store: Store, starts: ArrayLike, length: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """Pixels (batch, time, y, x) and whether each frame is there (batch, time)."""

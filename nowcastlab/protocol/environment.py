@@ -36,6 +36,7 @@ class Past:
         return self.__now
 
     def read(self, minutes: ArrayLike) -> Frames:
+        """The frames with these stamps, of any split; one of a stamp after `now` is a ProtocolError."""
         asked = np.asarray(minutes, np.int64)
         if asked.size and asked.max() > self.now:
             ahead = int(asked.max()) - self.now
@@ -72,6 +73,7 @@ class Environment:
         return self.done == len(self._sequences)
 
     def next(self) -> Observation:
+        """The next segment, in the order of time."""
         if self._waiting:
             raise ProtocolError("The last observation still waits for its forecast: upload it first.")
         if self.end:
@@ -114,7 +116,10 @@ class Environment:
         """Take up a run that was stopped: its first scores are these."""
         expected = self._sequences.start[: len(scores)]
         if self._parts or not np.array_equal(scores.start, expected):
-            raise ConfigError("These scores are not the beginning of this run.")
+            raise ConfigError(
+                f"These {len(scores)} scores are not the beginning of this run of {len(self._sequences)} windows. Give "
+                "those of the same run, before its first forecast."
+            )
         self._parts, self._done = [scores], len(scores)
 
     def _stamps(self, start: int) -> NDArray[np.int64]:

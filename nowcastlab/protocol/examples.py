@@ -176,6 +176,7 @@ def save_examples(path: str | os.PathLike[str], examples: Examples) -> None:
 
 
 def load_examples(path: str | os.PathLike[str]) -> Examples:
+    """What `save_examples` wrote, or a StoreError that names the file."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
             return Examples(

@@ -161,7 +161,9 @@ def run_online(
     if checkpoints and (found := checkpoints.newest_of("online")):
         if found.facts != facts:
             changed = sorted(k for k in facts.keys() | found.facts.keys() if facts.get(k) != found.facts.get(k))
-            raise StoreError(f"{folder} holds another online run (its {', '.join(changed)} differ). Choose another.")
+            raise StoreError(
+                f"{folder} holds another online run (its {', '.join(changed)} differ). Choose another folder."
+            )
         learner.load(found.state["learner"])
         environment.go_on(SequenceScores(**{name: array.numpy() for name, array in found.state["scores"].items()}))
         if watch is not None:

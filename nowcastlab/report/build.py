@@ -36,7 +36,7 @@ def tables_for(name: str, findings: Findings) -> list[Table]:
             f"--table {'mnist' if kind == 'digits' else 'hko7'} shows it."
         )
     tables = [build(findings) for build in PARTS[name]]
-    return [table for table in tables if table.sections]
+    return [table for table in tables if table.sections] or tables  # the notes of an empty one say why it is
 
 
 def explain(tables: Sequence[Table], row_title: str, column_title: str) -> str:
@@ -57,7 +57,7 @@ def explain(tables: Sequence[Table], row_title: str, column_title: str) -> str:
                         )
     if not parts:
         raise ReportError(f"No table here has both the row {row_title!r} and the column {column_title!r}.")
-    return "\n".join([*(mark for mark in tables[0].marks), *parts])
+    return "\n".join([*tables[0].marks, *parts])
 
 
 def _where(table: Table, section: str, row: str, column: Column) -> str:

@@ -16,6 +16,7 @@ from nowcastlab.report.findings import DECISIVE, Findings, PairFinding
 from nowcastlab.report.kendall import Points, tracking_gains
 from nowcastlab.report.table import Column, Entry, Row, Section, Table
 from nowcastlab.significance import Cell, all_of
+from nowcastlab.significance.comparison import p_text
 
 NETWORKS = ("2D-CNN", "3D-CNN", "ConvGRU", "TrajGRU")
 OPTICAL_FLOW = ("ROVER-Linear", "ROVER-Nonlinear")
@@ -38,6 +39,8 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperClaim:
+    """A finding of the paper, and how runs are asked about it."""
+
     title: str
     statement: str  # what is tested
     table: str  # whose sweep can decide it: hko7 or mnist
@@ -231,7 +234,7 @@ def _all(findings: Findings, pairs: Sequence[Pair], cells: Sequence[Cell]) -> Ju
         verdict=verdict,
         evidence=f"{claim.text().partition(': ')[2]}. {told}{rest}.",
         n=f"{len(found)} comparison{'s' * (len(found) > 1)}, {' or '.join(map(str, seeds))} runs an arm, "
-        f"{episodes} episodes",
+        f"{episodes} {findings.drawn}",
         run_ids=tuple(trial.run_id for arm in arms for trial in findings.collection.arms[arm]),
     )
 
@@ -249,8 +252,7 @@ def _brief(finding: PairFinding) -> str:
     if c.low is None or c.high is None:
         return f"{finding.title}, {c.cell}: not testable ({c.untestable})"
     difference = f"{finding.title}, {c.cell}: {c.difference:+.{c.decimals}f}"
-    p = "< 0.001" if (c.p or 0) < 0.001 else f"{c.p:.3f}"
-    return f"{difference}, 95% interval {c.low:+.{c.decimals}f} to {c.high:+.{c.decimals}f}, p {p}"
+    return f"{difference}, 95% interval {c.low:+.{c.decimals}f} to {c.high:+.{c.decimals}f}, p {p_text(c.p)}"
 
 
 def _decisive(findings: Findings) -> list[Cell]:

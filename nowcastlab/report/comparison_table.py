@@ -9,11 +9,7 @@ from typing import Any
 
 from nowcastlab.report.findings import Findings, PairFinding
 from nowcastlab.report.table import Column, Entry, Row, Section, Table, provenance
-
-COLUMNS = tuple(
-    Column(title=title, metric="", better="")
-    for title in ("Difference", "95% interval", "Effect size", "p", "p (Holm)", "3 std", "Seeds", "Episodes", "Better")
-)
+from nowcastlab.significance.comparison import p_text
 
 
 def comparison_table(findings: Findings, *, decisive: bool = True) -> Table:
@@ -23,11 +19,24 @@ def comparison_table(findings: Findings, *, decisive: bool = True) -> Table:
         Section(title=str(cell), rows=tuple(_row(findings, finding) for finding in its))
         for cell, its in groupby(chosen, key=lambda finding: finding.comparison.cell)
     )
+    drawn = findings.drawn
+    titles = (
+        "Difference",
+        "95% interval",
+        "Effect size",
+        "p",
+        "p (Holm)",
+        "3 std",
+        "Seeds",
+        drawn.capitalize(),
+        "Better",
+    )
     sequences, episodes = findings.tested_on
+    where = f" in {episodes} episodes" if drawn == "episodes" else ""
     notes = [
         *provenance(findings.collection)[:1],
-        f"{sequences} test sequences in {episodes} episodes, {findings.benchmark.resamples} resamples of episodes and "
-        "seeds together. Episodes 12 (~8.4): 12, that weigh as 8.4 of equal weight.",
+        f"{sequences} test sequences{where}, {findings.benchmark.resamples} resamples of {drawn} and seeds together. "
+        f"{drawn.capitalize()} 12 (~8.4): 12, that weigh as 8.4 of equal weight.",
         "Effect size: the difference in pooled standard deviations over seeds (Hedges' g).",
         "3 std: whether the difference exceeds three times the larger deviation over seeds, the paper's own rule.",
         "Better: shown at 5% after Holm's correction over the comparisons named by the sweep in these scores. "
@@ -41,15 +50,11 @@ def comparison_table(findings: Findings, *, decisive: bool = True) -> Table:
         title="Comparisons",
         name="comparisons",
         corner="Comparison",
-        columns=COLUMNS,
+        columns=tuple(Column(title=title, metric="", better="") for title in titles),
         sections=sections,
         marks=findings.standing.marks,
         notes=tuple(notes),
     )
-
-
-def p_text(p: float | None) -> str:
-    return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _row(findings: Findings, finding: PairFinding) -> Row:
@@ -77,13 +82,16 @@ def _row(findings: Findings, finding: PairFinding) -> Row:
 
 def _entry(findings: Findings, finding: PairFinding, text: str) -> Entry:
     """Each cell of a comparison leads to all of it."""
-    return Entry(text=text, value=None, facts=facts(finding), run_ids=runs(findings, (finding.a, finding.b)))
+    return Entry(
+        text=text, value=None, facts=facts(finding, findings.drawn), run_ids=runs(findings, (finding.a, finding.b))
+    )
 
 
-def facts(finding: PairFinding) -> dict[str, Any]:
+def facts(finding: PairFinding, drawn: str) -> dict[str, Any]:
+    """All that is known of a comparison, for JSON and --explain."""
     c = finding.comparison
     return {
-        "sentence": c.text(),
+        "sentence": c.text(drawn=drawn),
         "difference": c.difference,
         "low": c.low,
         "high": c.high,
@@ -92,7 +100,7 @@ def facts(finding: PairFinding) -> dict[str, Any]:
         "family": c.family,
         "effect_size": c.effect_size,
         "three_deviations": c.three_deviations,
-        "n": f"{'+'.join(map(str, c.seeds))} seeds, {c.episodes} episodes",
+        "n": f"{'+'.join(map(str, c.seeds))} seeds, {c.episodes} {drawn}",
         "effective_episodes": c.effective_episodes,
         "paired_seeds": c.paired_seeds,
         "untestable": c.untestable,
@@ -100,5 +108,6 @@ def facts(finding: PairFinding) -> dict[str, Any]:
 
 
 def runs(findings: Findings, arms: Sequence[str]) -> tuple[str, ...]:
+    """The runs of some arms, each arm's once."""
     unique = dict.fromkeys(arms)
     return tuple(trial.run_id for arm in unique for trial in findings.collection.arms[arm])

@@ -11,6 +11,7 @@ from nowcastlab.report.tables import SETTING_TITLES, ordered
 
 
 def cost_table(findings: Findings) -> Table:
+    """A section a setting, an arm a row; all of it also by --explain."""
     digits = findings.collection.kind == "digits"
     columns = (
         Column(title="Hours", metric="seconds", decimals=3, better=""),

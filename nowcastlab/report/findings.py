@@ -94,6 +94,11 @@ class Findings:
         first = next(iter(self.rows[0].runs.values()))
         return int(first.sequences.sum()), first.episodes
 
+    @property
+    def drawn(self) -> str:
+        """What is resampled beside seeds: a sequence of moving digits is an episode by itself."""
+        return "episodes" if self.collection.kind == "radar" else "sequences"
+
     @cached_property
     def standing(self) -> Standing:
         sequences, episodes = self.tested_on

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nowcastlab.errors import ReportError
 from nowcastlab.report.collect import Collection
 from nowcastlab.report.findings import Findings
-from nowcastlab.report.paper import KENDALL, THRESHOLDS_MMH
+from nowcastlab.report.paper import ERRATA, KENDALL, THRESHOLDS_MMH
 from nowcastlab.report.table import Column, Content, Entry, Row, Section, Table, provenance
 from nowcastlab.significance import Tau, kendall, kendall_gain
 
@@ -52,6 +52,7 @@ class Points:
 
 
 def kendall_table(findings: Findings) -> Table:
+    """Table 5: each error with each skill score, these runs' above the paper's."""
     points = Points(findings.collection)
     columns = tuple(
         Column(title=f"{name.upper()} {rate:g}", metric=f"{name}/r{rate:g}", decimals=2, group=name.upper(),
@@ -77,7 +78,7 @@ def kendall_table(findings: Findings) -> Table:
             *provenance(findings.collection)[:1],
             f"Over {points.n}. -1: a lower error always goes with a higher skill. An interval for each tau leaves out "
             "one arm at a time; --explain and --format json give it.",
-            "The paper does not say over which runs its taus are; the rows of its benchmark table do not give them.",
+            *ERRATA["kendall"],
         ),
     )
 

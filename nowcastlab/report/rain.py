@@ -17,6 +17,7 @@ from nowcastlab.report.table import Column, Entry, Row, Section, Table, provenan
 
 
 def rain_table(findings: Findings) -> Table:
+    """Table 2: the share of pixels in each class of rain rate, these runs' beside the paper's."""
     if findings.collection.kind != "radar":
         raise ReportError("Moving digits have no rain. Give a radar sweep: --sweep hko7-benchmark.")
     arm = findings.rows[0]

@@ -9,6 +9,7 @@ from nowcastlab.report.findings import DECISIVE, Findings
 from nowcastlab.report.paper import SEEDS, published
 from nowcastlab.report.table import Column, Entry, Row, Section, Table, provenance
 from nowcastlab.significance import Design, SeedPlan, seeds_needed, smallest_difference
+from nowcastlab.significance.power import MOST_SEEDS
 
 COLUMNS = tuple(
     Column(title=title, metric="", better="") for title in ("Difference", "Seeds an arm", "Power", "3 seeds find")
@@ -40,6 +41,7 @@ class Size:
         self.percent = text.endswith("%")
 
     def of(self, score: float) -> float:
+        """In the units of a score that is this large."""
         return self.value / 100 * score if self.percent else self.value
 
 
@@ -58,9 +60,10 @@ def power_from_runs(findings: Findings, size: Size) -> Table:
             except ReportError as error:
                 rows.append(Row(title=finding.title, cells=(Entry(text="-"), _not(str(error)), _not(""), _not(""))))
         sections.append(Section(title=str(cell), rows=tuple(rows)))
+    others = "weather" if findings.drawn == "episodes" else "sequences"
     note = (
-        f"From the variances of these runs over seeds and {findings.tested_on[1]} episodes: for other weather of the "
-        "same kind."
+        f"From the variances of these runs over seeds and {findings.tested_on[1]} {findings.drawn}: for other {others} "
+        "of the same kind."
     )
     return _table(sections, (*provenance(findings.collection)[:1], note), findings.standing.marks)
 
@@ -112,7 +115,7 @@ def _row(title: str, design: Design, difference: float) -> Row:
     }
     texts = (
         f"{difference:.4g}",
-        "more than 200" if plan.seeds is None else str(plan.seeds),
+        f"more than {MOST_SEEDS}" if plan.seeds is None else str(plan.seeds),
         f"{plan.power:.0%}",
         f"{smallest:.4g}",
     )

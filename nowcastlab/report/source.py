@@ -24,6 +24,12 @@ Load = Callable[[TrackedTrial, str], EpisodeSums]  # of a trial and a setting
 def from_mlflow(client: Client, sweep: str, *, scale: str | None = None) -> tuple[Collection, Load]:
     """One sweep's runs, checked to belong together, and a way to their scores per sequence."""
     trials = read_trials(client, sweep, scale=scale)
+    if not trials and scale is not None:
+        others = sorted({trial.scale for trial in read_trials(client, sweep)})
+        raise ReportError(
+            f"{sweep} has no runs at {scale} scale; it has {' and '.join(others) or 'none at any'}. "
+            "Run the sweep with that --scale, or ask for another."
+        )
     records = {record.scale: record for record in read_sweep_records(client, sweep, scale=scale)}
     scales = {trial.scale for trial in trials}
     record: SweepRecord | None = records.get(scales.pop()) if len(scales) == 1 else None
@@ -47,6 +53,7 @@ class ScoreFile:
 
     @classmethod
     def parse(cls, text: str) -> ScoreFile:
+        """From what a user gives after --scores."""
         label, _, path = text.partition("=")
         arm, *rest = label.split(":")
         settings = [part for part in rest if part in ("offline", "online")]
@@ -102,7 +109,9 @@ def _trial(arm: str, seed: int, files: dict[str, tuple[ScoreFile, SequenceScores
     seedless = all(file.seed is None for file, _ in files.values())
     tested = {_tested_on(scores) for _, scores in files.values()}
     if len(tested) > 1:
-        raise ReportError(f"{arm} seed {seed}: its offline and online scores are of other sequences.")
+        raise ReportError(
+            f"{arm} seed {seed}: its offline and online scores are of different sequences. Give files of one test set."
+        )
     return TrackedTrial(
         run_id=", ".join(str(file.path) for file, _ in files.values()),
         sweep="files of scores",

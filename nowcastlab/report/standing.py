@@ -17,14 +17,11 @@ OFFICIAL_DIGITS, PAPER_DIGITS = 10_000, "mnist"
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
+    """What is said above every table of a collection, and what it may not be said to prove."""
+
     marks: tuple[str, ...]  # printed above every table and figure, in every format
     no_claims: str | None  # why these runs say nothing about the paper's claims; None: they do
     no_verdict: str | None  # why they say nothing about its numbers
-
-    @property
-    def short(self) -> str:
-        """For a cell of a table."""
-        return "no verdict" if self.no_verdict else ""
 
 
 def standing(collection: Collection, *, sequences: int | None = None, episodes: int | None = None) -> Standing:

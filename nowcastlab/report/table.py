@@ -11,6 +11,8 @@ from nowcastlab.report.collect import Cell, Collection
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
+    """What stands above the cells, and how their numbers are printed and ranked."""
+
     title: str
     metric: str
     decimals: int = 0
@@ -77,6 +79,7 @@ class Table:
 
 
 def value_of(content: Content) -> float | None:
+    """The number by which a cell is ranked; None where it has none."""
     return content.mean if isinstance(content, Cell) else content.value if content is not None else None
 
 

@@ -75,6 +75,7 @@ def hko7_std_table(collection: Collection) -> Table:
 
 
 def radar_columns(setting: str) -> tuple[Column, ...]:
+    """CSI and HSS at five thresholds, B-MSE and B-MAE, by their metrics in one setting."""
     skills = tuple(
         Column(
             title=f"{name.upper()} {rate:g}",

@@ -57,6 +57,8 @@ class Rates:
 
 @dataclass(frozen=True, kw_only=True)
 class PowerCheck:
+    """The share of simulations in which a known difference was found, beside the power stated for it."""
+
     truth: str
     score: str
     seeds: int

@@ -45,7 +45,6 @@ class Comparison:
     resamples: int
     effect_size: float | None  # difference / standard deviation over seeds, Hedges-corrected; see `_effect_size`
     std_larger: float | None  # of the two arms' standard deviations over seeds
-    std_of_better: float | None
     untestable: str | None = None
     low: float | None = None
     high: float | None = None
@@ -79,20 +78,20 @@ class Comparison:
         """So many that two digits of the uncertainty show."""
         return _decimals(self.difference if self.standard_error is None else self.standard_error)
 
-    def text(self, *, alpha: float = 0.05) -> str:
-        """One sentence with its n."""
+    def text(self, *, alpha: float = 0.05, drawn: str = "episodes") -> str:
+        """One sentence with its n. `drawn`: what to call episodes that are single sequences."""
         d = self.decimals
         seeds = " and ".join(map(str, self.seeds))
         n = (
-            f"{seeds} {'paired ' if self.paired_seeds else ''}seeds, {self.episodes} episodes"
+            f"{seeds} {'paired ' if self.paired_seeds else ''}seeds, {self.episodes} {drawn}"
             f" that weigh as {self.effective_episodes:.1f}"
         )
         found = f"{self.difference:+.{d}f}" if np.isfinite(self.difference) else "no data"
         difference = f"{self.cell}, {self.a} - {self.b}: {found}"
         if self.low is None or self.high is None or self.p is None:
             return f"{difference}. Not testable: {self.untestable} ({n})."
-        holm = "" if self.p_holm is None else f", {_p(self.p_holm)} after Holm over {self.family}"
-        numbers = f"95% interval {self.low:+.{d}f} to {self.high:+.{d}f}, p {_p(self.p)}{holm}; {n}"
+        holm = "" if self.p_holm is None else f", {p_text(self.p_holm)} after Holm over {self.family}"
+        numbers = f"95% interval {self.low:+.{d}f} to {self.high:+.{d}f}, p {p_text(self.p)}{holm}; {n}"
         winner = self.winner(alpha=alpha)
         if winner:
             return f"{difference}: {winner} is better ({numbers})."
@@ -102,6 +101,7 @@ class Comparison:
 
 
 def summarise(benchmark: Benchmark, arm: str, cell: Cell) -> SeedSummary:
+    """Of one arm in one score, on the test set itself."""
     member = benchmark.arm(arm)
     values = benchmark.scores[arm][:, benchmark.index(cell)]
     return SeedSummary(
@@ -158,7 +158,7 @@ def contrast(
         "episodes": benchmark.episodes,
         "effective_episodes": effective,
         "resamples": benchmark.resamples,
-        **_against_seeds(benchmark, coefficients, at, difference, cell),
+        **_against_seeds(benchmark, coefficients, at, difference),
     }
     untestable = _untestable(benchmark, coefficients, sets, effective, difference)
     if untestable:
@@ -238,26 +238,24 @@ def _untestable(
     single = [name for name in coefficients if len(benchmark.arms[name].runs) < 2]
     single = [name for name in single if not benchmark.arms[name].deterministic]
     if single:
-        return f"{' and '.join(single)} has one seed, which says nothing about another; train a second at least"
+        have = "has one seed" if len(single) == 1 else "have one seed each"
+        return f"{' and '.join(single)} {have}, which says nothing about another; train a second at least"
     if effective < 2:
         return f"the episodes weigh as {effective:.1f}: one decides the score alone; test on more weather"
-    lost = float(np.mean([~np.isfinite(s.there.mean(1)) for s in sets]))
+    lost = float(np.mean(np.any([~np.isfinite(s.there.mean(1)) for s in sets], axis=0)))
     if lost > 0.05:
         return f"in {lost:.0%} of the resamples the threshold is not observed; test on more weather"
     return None
 
 
 def _against_seeds(
-    benchmark: Benchmark, coefficients: Mapping[str, float], at: int, difference: float, cell: Cell
+    benchmark: Benchmark, coefficients: Mapping[str, float], at: int, difference: float
 ) -> dict[str, float | None]:
     """What the deviations over seeds alone say of the difference."""
     stds = {n: float(benchmark.scores[n][:, at].std(ddof=1)) for n in coefficients if len(benchmark.arms[n].runs) > 1}
-    side = 1 if difference * cell.better > 0 else -1
-    better = [name for name, c in coefficients.items() if c * side > 0 and name in stds]
     return {
         "effect_size": _effect_size(difference, {n: (std, len(benchmark.arms[n].runs)) for n, std in stds.items()}),
         "std_larger": max(stds.values(), default=None),
-        "std_of_better": max((stds[name] for name in better), default=None),
     }
 
 
@@ -281,5 +279,6 @@ def _decimals(uncertainty: float) -> int:
     return int(np.clip(1 - np.floor(np.log10(abs(uncertainty))), 0, 12))
 
 
-def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+def p_text(p: float | None) -> str:
+    """A p-value as it is printed; a dash where there is none."""
+    return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -46,6 +46,7 @@ class Claim:
     comparisons: int
 
     def text(self) -> str:
+        """The verdict, and by how many comparisons."""
         n = f"{self.shown} of {self.comparisons} comparisons show it"
         against = f", {self.contradicted} the opposite" if self.contradicted else ""
         return f"{self.verdict}: {n}{against}"

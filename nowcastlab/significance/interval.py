@@ -75,4 +75,5 @@ def p_value(difference: ArrayLike, variance: ArrayLike, df: ArrayLike) -> NDArra
 
 
 def half_width(standard_error: float, df: float, *, level: float) -> float:
+    """How far an interval of this level reaches to either side."""
     return float(stats.t.ppf((1 + level) / 2, df) * standard_error)

@@ -67,19 +67,28 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True)
 class SeedPlan:
+    """How many seeds find a difference, or why none do."""
+
     difference: float
     seeds: int | None  # an arm; None: no number up to 200 does
     power: float  # with that many, or with 200
     wanted: float
     smallest_with_most: float  # the smallest difference found with the wanted power at 200 seeds
     alpha: float
+    by_weather: bool  # at 200 seeds the weather's part of the variance is larger than the seeds'
 
     def text(self) -> str:
+        """One sentence, with what to do where no number of seeds is enough."""
         if self.seeds is None:
+            why, instead = (
+                ("the weather in the test set alone hides it", "; for less, test on more weather")
+                if self.by_weather
+                else ("it is too small beside the deviations over seeds", "")
+            )
             return (
                 f"No number of seeds up to {MOST_SEEDS} finds a difference of {self.difference:g} in {self.wanted:.0%} "
-                f"of cases ({self.power:.0%} at {MOST_SEEDS}): the weather in the test set alone hides it. "
-                f"About {self.smallest_with_most:.3g} could be found; for less, test on more weather."
+                f"of cases ({self.power:.0%} at {MOST_SEEDS}): {why}. "
+                f"About {self.smallest_with_most:.3g} could be found{instead}."
             )
         return (
             f"{self.seeds} seeds an arm find a difference of {self.difference:g} in {self.power:.0%} of cases "
@@ -128,6 +137,7 @@ def seeds_needed(design: Design, *, difference: float, wanted: float = 0.8, alph
         wanted=wanted,
         smallest_with_most=smallest_difference(design, seeds=MOST_SEEDS, wanted=wanted, alpha=alpha),
         alpha=alpha,
+        by_weather=design.episodes > np.square(design.std).sum() / MOST_SEEDS,
     )
 
 

@@ -31,7 +31,7 @@ PIXELS = 1e5  # a sequence
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """The standard deviations of every part of the logit, and the arms' true advantage."""
+    """The standard deviation of every part of the logit."""
 
     seed: float
     arm_by_episode: float

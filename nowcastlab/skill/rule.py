@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcastlab.errors import ConfigError
-from nowcastlab.units import WEIGHT_FROM_MMH, WEIGHTS, level_from_mmh, p_from_mmh
+from nowcastlab.units import WEIGHT_FROM_MMH, WEIGHTS, level_from_mmh, mmh_from_pixel, p_from_mmh
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,6 +28,7 @@ class Rule:
 
     @classmethod
     def of(cls, thresholds_mmh: tuple[float, ...]) -> Self:
+        """The rule of these thresholds, or a ConfigError that says which of them cannot be."""
         check_thresholds(thresholds_mmh)
         return cls(
             first_level=np.array([level_from_mmh(rate) for rate in thresholds_mmh], np.uint8),
@@ -56,3 +57,8 @@ def check_thresholds(thresholds_mmh: tuple[float, ...]) -> None:
         raise ConfigError(f"`thresholds_mmh` (={thresholds_mmh}) must increase.")
     if level_from_mmh(float(rates[-1])) > 255:
         raise ConfigError(f"`thresholds_mmh` (={thresholds_mmh}): no pixel can reach {rates[-1]:g} mm/h.")
+    if level_from_mmh(float(rates[0])) < 1:
+        raise ConfigError(
+            f"`thresholds_mmh` (={thresholds_mmh}): {rates[0]:g} mm/h is below every echo; pixels begin at "
+            f"{mmh_from_pixel(1):.2g} mm/h."
+        )

@@ -68,6 +68,7 @@ def save_scores(path: str | os.PathLike[str], scores: SequenceScores) -> None:
 
 
 def load_scores(path: str | os.PathLike[str]) -> SequenceScores:
+    """What `save_scores` wrote, checked; a StoreError names the file and what is wrong with it."""
     path = Path(path)
     try:
         return SequenceScores(**_read(path))

@@ -84,8 +84,7 @@ def as_text(scores: SequenceScores, *, by_lead: bool = False) -> str:
 def _notes(scores: SequenceScores, tables: dict[str, MaskedArray[Any, Any]]) -> list[str]:
     notes = []
     for j, rate in enumerate(scores.thresholds_mmh):
-        everywhere = int(leads_with_data(tables["pod"])[j])
-        if not everywhere:
+        if not leads_with_data(tables["pod"])[j]:  # POD has data wherever the rate was observed
             notes.append(f"{rate:g} mm/h was never observed: no data.")
             continue
         for name, table in tables.items():

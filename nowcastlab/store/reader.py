@@ -100,7 +100,10 @@ class Store:
         assert isinstance(array, zarr.Array)
         excluded = np.asarray(array[...], bool)
         if record_file.sha256(excluded.tobytes()) != self._record.excluded:
-            raise CorruptStore(f"The exclusion map of {self.url} is not the one that was committed. Write it again.")
+            raise CorruptStore(
+                f"The exclusion map of {self.url} is not the one that was committed: it is damaged, or whoever wrote a "
+                f"new one was cut short. Make it anew with `python -m data_pipeline denoise {self.url} --fresh`."
+            )
         return excluded
 
     @property
@@ -114,8 +117,7 @@ class Store:
 
     def minutes(self, split: str | None = None) -> NDArray[np.int64]:
         """Stamps of the frames there are, in minutes since 1970-01-01, sorted."""
-        if split is not None and split not in SPLITS:
-            raise ConfigError(f"Unknown split {split!r}. The splits are: {', '.join(SPLITS)}.")
+        _check_split(split)
         stamps, splits = self._stamps
         return stamps if split is None else stamps[splits == SPLITS.index(split)]
 
@@ -135,18 +137,21 @@ class Store:
             places.update(zip((stamps + day.first_minute).tolist(), ((row, slot) for slot in slots), strict=True))
         return places
 
-    def read(self, minutes: ArrayLike, *, out: NDArray[np.uint8] | None = None) -> Frames:
+    def read(self, minutes: ArrayLike, *, split: str | None = None, out: NDArray[np.uint8] | None = None) -> Frames:
         """The frames with these stamps, in this order; one that is missing is zeros, and says so in `present`.
 
-        `out`, of shape (n, y, x), saves allocating memory for every window.
+        split   what belongs to another split is missing: a window may run past the end of its days into a day that is
+                not for it
+        out     of shape (n, y, x), saves allocating memory for every window
         """
+        _check_split(split)
         wanted = np.asarray(minutes, np.int64).tolist()
         pixels = np.empty((len(wanted), *self.grid), np.uint8) if out is None else out
         by_day: dict[int, list[tuple[int, int]]] = defaultdict(list)
         present = np.zeros(len(wanted), bool)
         for i, stamp in enumerate(wanted):
             place = self._places.get(stamp)
-            if place is None:
+            if place is None or (split is not None and self._record.days[place[0]].split != split):
                 pixels[i] = 0
             else:
                 present[i] = True
@@ -154,9 +159,6 @@ class Store:
         for row, frames in by_day.items():
             self._shards.read(row, [slot for slot, _ in frames], [pixels[i] for _, i in frames])
         return Frames(pixels, present)
-
-    def read_window(self, start: int, length: int) -> Frames:
-        return self.read(start + self.interval_minutes * np.arange(length))
 
     def read_day(self, date: dt.date) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """The stamps and pixels of the frames of one day."""
@@ -177,6 +179,11 @@ class Store:
             self._shards.read(row, [slot], [frame])
             if frame.any():
                 raise self._shards.damaged(row, "there is a frame where the record knows of none")
+
+
+def _check_split(split: str | None) -> None:
+    if split is not None and split not in SPLITS:
+        raise ConfigError(f"Unknown split {split!r}. The splits are: {', '.join(SPLITS)}.")
 
 
 def open_store(url: str) -> Store:

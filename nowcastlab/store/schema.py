@@ -24,7 +24,7 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec
 
-from nowcastlab.store.record import EPOCH, SPLITS, Record
+from nowcastlab.store.record import EPOCH, MINUTES_PER_DAY, SPLITS, Record
 
 PIXELS_LONG_NAME = "radar reflectivity as a byte"
 PIXELS_COMMENT = (
@@ -131,7 +131,7 @@ def labels_from(record: Record) -> dict[str, NDArray[Any]]:
 
 def slot_of(minute_of_day: NDArray[np.int64], interval_minutes: int) -> NDArray[np.int64]:
     """The row of a day's shard that holds a frame: the nearest one, never the next day's."""
-    slots = 1440 // interval_minutes
+    slots = MINUTES_PER_DAY // interval_minutes
     return np.minimum((minute_of_day + interval_minutes // 2) // interval_minutes, slots - 1)
 
 

@@ -52,6 +52,7 @@ class DayWriter:
     interval_minutes: int
 
     def write(self, date: dt.date, minutes: ArrayLike, frames: NDArray[np.uint8]) -> Receipt:
+        """Write a day's shard: frames (n, y, x) with their stamps in minutes since 1970-01-01, rising."""
         stamps = np.asarray(minutes, np.int64)
         if date not in self.rows:
             raise ConfigError(f"{date} is not among the days of {self.path}.")
@@ -72,18 +73,27 @@ class DayWriter:
         shard = np.zeros((per_day, *self.grid), np.uint8)
         shard[slots] = frames
         row = self.rows[date]
-        pixels = schema.open_for_writing(self.path)["pixels"]
-        assert isinstance(pixels, zarr.Array)
-        pixels.with_config({"write_empty_chunks": True})[row * per_day : (row + 1) * per_day] = shard
+        try:
+            pixels = schema.open_for_writing(self.path)["pixels"]
+            assert isinstance(pixels, zarr.Array)
+            pixels.with_config({"write_empty_chunks": True})[row * per_day : (row + 1) * per_day] = shard
+            shard_bytes = _synced_size(Path(self.path) / "pixels" / "c" / str(row) / "0" / "0")
+        except OSError as error:  # a full disk, as a rule
+            raise StoreError(
+                f"Cannot write {date} to {self.path}: {error.strerror or error}. Mend that and run the same again: it "
+                "goes on with the days that are missing."
+            ) from error
         return Receipt(
             date=date,
             minutes=tuple(of_day.tolist()),
-            shard_bytes=_synced_size(Path(self.path) / "pixels" / "c" / str(row) / "0" / "0"),
+            shard_bytes=shard_bytes,
             content=content_hash(stamps, frames),
         )
 
 
 class StoreWriter:
+    """The one driver of a store: it alone commits days, and sets splits, totals and the exclusion map."""
+
     def __init__(self, path: Path, record: Record, lock: int) -> None:
         self.path = path
         self._record = record
@@ -124,13 +134,12 @@ class StoreWriter:
             attributes=attributes or {},
         )
         path = _local(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         lock = _take_lock(path)
         try:
             if (path / record_file.FILE_NAME).exists():
-                record = _go_on(path, plan, keep_excluded=excluded is None)
+                record = _go_on(path, plan, splits=splits or {}, keep_excluded=excluded is None)
             else:
-                if path.exists() and any(path.iterdir()):
+                if path.exists() and (not path.is_dir() or any(path.iterdir())):
                     raise StoreError(f"{path} is there already and is not a nowcastlab store. Choose another path.")
                 _begin(path, plan, exclusion)
                 record = plan
@@ -144,9 +153,13 @@ class StoreWriter:
         """Open a store that is there, to change its exclusion map or splits."""
         path = _local(path)
         if not (path / record_file.FILE_NAME).exists():
-            raise StoreError(f"No store at {path}.")
+            raise StoreError(f"No store at {path}. Build one with `python -m data_pipeline synth` or `ingest`.")
         lock = _take_lock(path)
-        return cls(path, _read_record(path), lock)
+        try:
+            return cls(path, _read_record(path), lock)
+        except BaseException:
+            os.close(lock)
+            raise
 
     @property
     def committed(self) -> tuple[dt.date, ...]:
@@ -267,15 +280,30 @@ def _begin(path: Path, plan: Record, excluded: NDArray[np.bool_]) -> None:
     os.replace(begun, path)
 
 
-def _go_on(path: Path, plan: Record, *, keep_excluded: bool) -> Record:
-    """The record of a store begun before, extended by the days the plan adds. Anything else that changed is refused."""
+def _go_on(path: Path, plan: Record, *, splits: Mapping[dt.date, str], keep_excluded: bool) -> Record:
+    """The record of a store begun before, extended by the days the plan adds. Anything else that changed is refused.
+
+    Splits are compared where they are given: who gives none may set them afterwards.
+    """
     begun = _read_record(path)
     if keep_excluded:
         plan = dataclasses.replace(plan, excluded=begun.excluded)
-    for name in ("grid", "interval_minutes", "km_per_pixel", "title", "excluded"):
+    for name in ("grid", "interval_minutes", "km_per_pixel", "title"):
         before, now = getattr(begun, name), getattr(plan, name)
         if before != now:
             raise StoreError(f"{path} was begun with {name} {before}, now it is {now}. Choose another path.")
+    if begun.excluded != plan.excluded:
+        raise StoreError(
+            f"{path} has another exclusion map than asked for now: it was denoised, or what the map is made from "
+            "changed. Choose another path, and denoise once all days are in."
+        )
+    moved = [day for day in begun.days if splits.get(day.date, day.split) != day.split]
+    if moved:
+        first = moved[0]
+        raise StoreError(
+            f"{path} has {first.date} in its {first.split} split, now it is asked for in {splits[first.date]} "
+            f"({len(moved)} days differ). Ask for the splits it was begun with, or choose another path."
+        )
     before_days = [day.date for day in begun.days]
     if before_days != [day.date for day in plan.days[: len(before_days)]]:
         changed = sorted(set(before_days) ^ {day.date for day in plan.days})
@@ -304,7 +332,11 @@ def _local(path: str | Path) -> Path:
 
 def _take_lock(path: Path) -> int:
     """The kernel frees the lock when its holder dies, however it dies."""
-    lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise StoreError(f"Cannot write a store at {path}: {error.strerror}. Choose another path.") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,7 +1,7 @@
 """A sweep on N GPUs, on paper: how long, what it costs, and what would be the first to run short.
 
-Everything follows from counted FLOPs, the config's own numbers and the assumptions below, which a user replaces by what
-he knows. Trials are handed out as the driver does it: in order, each to the first GPU that is free.
+Everything follows from counted FLOPs, the config's own numbers and the assumptions below, which give way to what a user
+knows. Trials are handed out as the driver does it: in order, each to the first GPU that is free.
 """
 
 from __future__ import annotations

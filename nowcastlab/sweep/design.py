@@ -17,7 +17,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from nowcastlab.config import TrainConfig
@@ -56,7 +57,7 @@ class Arm:
             raise ConfigError(f"Arm {self.name!r}: a name is letters, digits, '.', '_' and '-', as 'Traj-L13'.")
         if (self.config is None) == (self.baseline is None):
             raise ConfigError(f"Arm {self.name}: give it either a config or a baseline.")
-        possible = (DIGITS,) if self.config is not None and self.config.data.kind == "digits" else (OFFLINE, ONLINE)
+        possible = (DIGITS,) if self.on_digits else (OFFLINE, ONLINE)
         for setting in self.settings:
             if setting not in possible:
                 raise ConfigError(f"Arm {self.name}: no setting {setting!r}. Its settings are: {', '.join(possible)}.")
@@ -64,6 +65,11 @@ class Arm:
             raise ConfigError(f"Arm {self.name}: no baseline {self.baseline!r}. They are: {', '.join(BASELINES)}.")
         if self.baseline and ONLINE in self.settings:
             raise ConfigError(f"Arm {self.name}: {self.baseline} does not learn, so there is no online setting for it.")
+
+    @property
+    def on_digits(self) -> bool:
+        """Tested on moving digits; else on radar, as every baseline is."""
+        return self.config is not None and self.config.data.kind == "digits"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +121,8 @@ class Sweep:
     arms: Sequence[Arm]
     seeds: Sequence[int] = (1, 2, 3)
     comparisons: Sequence[tuple[str, str]] = ()  # pairs of arms, the first expected to be better
-    table: str = "mnist"  # of `nowcastlab report`
     radar: Radar | None = None
     test_sequences: int = 10_000  # of moving digits
-    notes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [arm.name for arm in self.arms]
@@ -139,11 +143,22 @@ class Sweep:
                         f"Sweep {self.name} compares with arm {name!r}, which it does not have. "
                         f"Its arms are: {', '.join(names)}."
                     )
-        for arm in self.arms:
-            if (arm.config is None or arm.config.data.kind == "radar") and self.radar is None:
-                raise ConfigError(f"Sweep {self.name}: arm {arm.name} is tested on radar; say on which store (radar=).")
+        digits = [arm.name for arm in self.arms if arm.on_digits]
+        if 0 < len(digits) < len(names):
+            others = ", ".join(name for name in names if name not in digits)
+            raise ConfigError(
+                f"Sweep {self.name} has arms on moving digits ({', '.join(digits)}) and on radar ({others}), which no "
+                "table can hold. Make two sweeps of it."
+            )
+        if not digits and self.radar is None:
+            raise ConfigError(f"Sweep {self.name}: arm {names[0]} is tested on radar; say on which store (radar=).")
 
     @property
+    def table(self) -> str:
+        """Of `nowcastlab report`, in which its arms are rows."""
+        return "mnist" if self.arms[0].on_digits else "hko7"
+
+    @cached_property  # of a thousand trials, each with a config that is checked, making them takes seconds
     def trials(self) -> list[Trial]:
         """Seed by seed, so that a sweep stopped half-way has whole comparisons to show. A baseline has one trial."""
         trials = []

@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import ray
 from ray import tune
 from ray.tune import Callback
 
 from nowcastlab import engine
-from nowcastlab.errors import ConfigError, NowcastlabError
+from nowcastlab.errors import NowcastlabError
 from nowcastlab.sweep.design import Sweep, Trial
 from nowcastlab.sweep.facts import write_store_facts
 from nowcastlab.sweep.folder import SWEEP, SweepFolder
-from nowcastlab.sweep.preflight import check_machines, check_sweep
+from nowcastlab.sweep.preflight import check_cluster, check_sweep
 from nowcastlab.sweep.trial import FAILED, FINISHED, no_space, read_result, run_trial, told
 from nowcastlab.sweep.view import View, outcome_text
 from nowcastlab.training import read_history
@@ -117,12 +116,7 @@ def _run_trials(
     if not todo:
         return
     engine.connect(cpus=cpus)
-    try:
-        check_machines(cpus_each, gpus_each, [node["Resources"] for node in ray.nodes() if node["Alive"]])
-    except ConfigError as error:
-        if not os.environ.get("RAY_ADDRESS"):
-            raise
-        say(f"{error} Waiting, in case the cluster grows.")
+    check_cluster(cpus_each, gpus_each, say)
     view = View(list(todo.values()), say)
     watch = _Watch(todo, folder, clerk, view, failed)
     try:

@@ -38,9 +38,9 @@ def store_facts(sweep: Sweep) -> dict[str, Any]:
     store = open_store(sweep.radar.store)
     frames: Counter[str] = Counter()
     days: Counter[str] = Counter()
-    for day in store.record.days:
+    for day in store.days:
         days[day.split] += 1
-        frames[day.split] += len(day.minutes)
+        frames[day.split] += day.frames
     return {
         "title": store.title,
         "digest": store.digest,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,40 +50,48 @@ class SweepFolder:
     @contextmanager
     def claim(self) -> Iterator[None]:
         """One driver at a time; and the sweep must be the one that was begun here."""
-        with ExitStack() as held:
-            try:
-                self.path.mkdir(parents=True, exist_ok=True)
-                lock = held.enter_context(open(self.path / ".lock", "w"))
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._settle()
-            except BlockingIOError:
-                raise ConfigError(f"This sweep is running already, in {self.path}. Wait for it to end.") from None
-            except OSError as error:
-                raise ConfigError(
-                    f"The sweep's folder {self.path} cannot be written: {error.strerror}. Mend that, or choose another "
-                    "folder (--folder)."
-                ) from None
+        with claimed(self.path, "sweep", self._settle):
             yield
 
     def _settle(self) -> None:
         """Seal the sweep, or see that it is what was sealed. Before a trial was begun it may still be changed."""
         path = self.path / SWEEP
         plain = json.loads(json.dumps(self.sweep.to_plain()))  # as it is read back
-        begun = _read(path)
+        begun = read_sealed(path, "sweep")
         if begun is not None and self.begun():
             _refuse_changes(begun, plain, self.path)
         if begun != plain:
             write_atomically(path, json.dumps(plain, indent=1).encode())
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+@contextmanager
+def claimed(path: Path, what: str, settle: Callable[[], None]) -> Iterator[None]:
+    """The folder of a sweep or a search to one driver, once `settle` has found it to be the right one."""
+    with ExitStack() as held:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = held.enter_context(open(path / ".lock", "w"))
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            settle()
+        except BlockingIOError:
+            raise ConfigError(f"This {what} is running already, in {path}. Wait for it to end.") from None
+        except OSError as error:
+            raise ConfigError(
+                f"The {what}'s folder {path} cannot be written: {error.strerror}. Mend that, or choose another "
+                "folder (--folder)."
+            ) from None
+        yield
+
+
+def read_sealed(path: Path, what: str) -> dict[str, Any] | None:
+    """What a sweep or a search was when it was begun; None before that."""
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValueError as error:
         raise ConfigError(
-            f"{path} is damaged ({error}). Delete it if the sweep was not changed since: it is written anew."
+            f"{path} is damaged ({error}). Delete it if the {what} was not changed since: it is written anew."
         ) from None
 
 

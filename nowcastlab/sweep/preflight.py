@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 
+from nowcastlab import engine
 from nowcastlab.errors import ConfigError, NowcastlabError, StoreError
 from nowcastlab.store import open_store
 from nowcastlab.sweep.design import ONLINE, Arm, Sweep
@@ -67,6 +70,16 @@ def space_needed(folder: SweepFolder) -> int:
     return sum(max(0, each[trial.arm] - _bytes_in(folder.trial(trial))) for trial in folder.missing())
 
 
+def check_cluster(cpus_each: float, gpus_each: float, say: Callable[[str], None]) -> None:
+    """`check_machines` on what Ray is connected to. A cluster may still grow, so there it is said, and waited for."""
+    try:
+        check_machines(cpus_each, gpus_each, engine.machines())
+    except ConfigError as error:
+        if not os.environ.get("RAY_ADDRESS"):
+            raise
+        say(f"{error} Waiting, in case the cluster grows.")
+
+
 def check_machines(cpus_each: float, gpus_each: float, nodes: list[dict[str, float]]) -> None:
     """Some machine can hold a trial: Ray would wait for one for ever."""
     if any(node.get("CPU", 0) >= cpus_each and node.get("GPU", 0) >= gpus_each for node in nodes):
@@ -79,6 +92,7 @@ def check_machines(cpus_each: float, gpus_each: float, nodes: list[dict[str, flo
 
 
 def size(count: int) -> str:
+    """A number of bytes as people say it."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6)):
         if count >= factor:
             return f"{count / factor:.1f} {unit}"
@@ -96,5 +110,6 @@ def _bytes_in(folder: Path) -> int:
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            total += os.stat(os.path.join(parent, name)).st_size
+            with suppress(FileNotFoundError):  # a worker that outlives its driver by a moment still moves files here
+                total += os.stat(os.path.join(parent, name)).st_size
     return total

@@ -17,7 +17,6 @@ that reach a rung (first_rung updates, then `reduction` times as many, and so on
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -33,12 +32,15 @@ from nowcastlab.config import TrainConfig
 from nowcastlab.errors import ConfigError
 from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.design import NAME, Trial
+from nowcastlab.sweep.folder import claimed, read_sealed
 
 SEARCH, STUDY = "search.json", "study.journal"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Real:
+    """Any number of a range."""
+
     low: float
     high: float
     log: bool = True  # as many tries between 0.001 and 0.01 as between 0.01 and 0.1
@@ -46,6 +48,8 @@ class Real:
 
 @dataclass(frozen=True, kw_only=True)
 class Whole:
+    """low, low + step, low + 2 step, ... up to high."""
+
     low: int
     high: int
     step: int = 1
@@ -53,6 +57,8 @@ class Whole:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
+    """One of a few values."""
+
     values: tuple[str | int | float | bool, ...]
 
 
@@ -166,28 +172,21 @@ class SearchFolder:
     @contextmanager
     def claim(self) -> Iterator[None]:
         """One driver at a time; and the search must be the one that was begun here."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / ".lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ConfigError(f"This search is running already, in {self.path}. Wait for it to end.") from None
-            self._settle()
-            self._mend()
+        with claimed(self.path, "search", self._settle):
             yield
 
     def _settle(self) -> None:
         path = self.path / SEARCH
         plain = {"identity": self.search.identity, **self.search.to_plain()}
-        if path.exists():
-            begun = json.loads(path.read_bytes())
-            if begun["identity"] != plain["identity"]:
-                changed = [name for name in plain if name != "identity" and begun.get(name) != _as_read(plain[name])]
-                raise ConfigError(
-                    f"The search was changed after it was begun in {self.path} ({', '.join(changed)}). Put it back as "
-                    "it was to go on, or give it another name."
-                )
+        begun = read_sealed(path, "search")
+        if begun is not None and begun["identity"] != plain["identity"]:
+            changed = [name for name in plain if name != "identity" and begun.get(name) != _as_read(plain[name])]
+            raise ConfigError(
+                f"The search was changed after it was begun in {self.path} ({', '.join(changed)}). Put it back as "
+                "it was to go on, or give it another name."
+            )
         write_atomically(path, json.dumps(plain, indent=1).encode())
+        self._mend()
 
     def _mend(self) -> None:
         """What a killed driver may have left of Optuna's journal: its lock, for which others wait half a minute, and

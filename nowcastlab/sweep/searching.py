@@ -32,8 +32,9 @@ from nowcastlab.sweep.clerk import Clerk
 from nowcastlab.sweep.design import Trial
 from nowcastlab.sweep.driver import ATTEMPTS, Say, code_version
 from nowcastlab.sweep.plan import duration
-from nowcastlab.sweep.search import Choice, Range, Real, Search, SearchFolder
-from nowcastlab.sweep.trial import FINISHED, PRUNED, run_trial
+from nowcastlab.sweep.preflight import check_cluster
+from nowcastlab.sweep.search import SEARCH, Choice, Range, Real, Search, SearchFolder
+from nowcastlab.sweep.trial import FAILED, FINISHED, PRUNED, run_trial
 from nowcastlab.tracking import Mirror, connect
 from nowcastlab.training import read_history
 
@@ -115,7 +116,7 @@ def run_search(
         finally:
             whole = not interrupted and len(found_in(study)) >= trials
             clerk.finish(
-                unfinished="KILLED", status="FINISHED" if whole else "KILLED", artifacts=[folder.path / "search.json"]
+                unfinished="KILLED", status="FINISHED" if whole else "KILLED", artifacts=[folder.path / SEARCH]
             )
         return SearchResult(
             folder=folder,
@@ -168,6 +169,7 @@ class _Driver:
         if not resumed and ended >= trials:
             return
         engine.connect(cpus=cpus)
+        check_cluster(cpus_each, gpus_each, self._say)
         remote = ray.remote(num_cpus=cpus_each, num_gpus=gpus_each, max_retries=ATTEMPTS - 1)(_work)
         with progress(total=trials, label="search", unit="trials") as bar:
             bar.update(min(ended, trials))
@@ -246,7 +248,7 @@ class _Driver:
         try:
             result = ray.get(reference)
         except (ray.exceptions.WorkerCrashedError, ray.exceptions.RayActorError, ray.exceptions.NodeDiedError):
-            result = {"status": "failed", "error": f"its worker died {ATTEMPTS} times", "seconds": 0.0}
+            result = {"status": FAILED, "error": f"its worker died {ATTEMPTS} times", "seconds": 0.0}
             self._clerk.failed(running.trial, result["error"])
         except ray.exceptions.RayTaskError as error:  # the machine's doing: the trial can be taken up again
             raise NowcastlabError(
@@ -344,7 +346,7 @@ def _found(frozen: FrozenTrial) -> Found | None:
     return Found(
         number=frozen.number,
         values=dict(frozen.params),
-        outcome=outcomes.get(frozen.state, "failed"),
+        outcome=outcomes.get(frozen.state, FAILED),
         score=frozen.value,
         step=frozen.last_step or 0,
         error=frozen.user_attrs.get("error", ""),
@@ -364,4 +366,5 @@ def _line(found: Found, trial: Trial, seconds: float) -> str:
 
 
 def shown(value: Any) -> str:
+    """A value of a range, short enough for a table."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -5,7 +5,7 @@
     online/                                     checkpoints of an online run under way
     examples.npz                                a few forecasts to look at
     environment.txt                             where it ran, and with which versions of what
-    attempts.jsonl                              who took it up, and where they went on
+    attempts.jsonl, clock.json                  who took it up, where they went on; how long all of them worked
     result.json                                 written last: the trial is finished, or failed and why
 
 Called again it goes on with what is missing. The result is the same to the bit, whatever happened on the way.
@@ -16,7 +16,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,6 +45,7 @@ from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.attempts import Report, attempt
 from nowcastlab.sweep.design import DIGITS, ONLINE, Trial
 from nowcastlab.sweep.environment import environment_facts, environment_text
+from nowcastlab.sweep.stopwatch import Stopwatch
 from nowcastlab.training import build_model, load_trained, train
 from nowcastlab.training.checkpoints import STATE, Checkpoints
 from nowcastlab.training.machine import computing, pick_device
@@ -71,7 +71,7 @@ def run_trial(
     if done is not None and done["identity"] == trial.identity and done["status"] in (FINISHED, PRUNED):
         return done
     with attempt(folder, report) as report:
-        began = time.time()
+        stopwatch = Stopwatch(folder)
         facts: dict[str, str] = {}
         try:
             facts = environment_facts(trial.config.device if trial.config else "cpu")
@@ -80,8 +80,8 @@ def run_trial(
             if _is_the_machines(error):
                 raise
             outcome = {"status": FAILED, "error": told(error), "expected": isinstance(error, NowcastlabError)}
-        seconds = time.time() - began
-        result = {"identity": trial.identity, "key": trial.key, **outcome, "seconds": seconds, "environment": facts}
+        whose = {"identity": trial.identity, "key": trial.key}
+        result = {**whose, **outcome, "seconds": stopwatch.seconds, "environment": facts}
         if facts:
             write_atomically(folder / ENVIRONMENT, environment_text(facts).encode())
         write_atomically(folder / RESULT, json.dumps(result, indent=1).encode())

@@ -65,6 +65,7 @@ def artifact_root(uri: str) -> str | None:
 
 
 def database_path(uri: str) -> Path:
+    """The file behind an address of sqlite's."""
     return Path(uri.removeprefix(SQLITE).partition("?")[0])
 
 
@@ -111,7 +112,8 @@ def shown(uri: str) -> str:
 
 def _no_answer(uri: str, why: str) -> str:
     system = re.search(r"\[Errno -?\d+\] ([\w ]+)", why)  # what it comes down to, under a client's layers of words
-    reason = system[1] if system else why.splitlines()[0].replace(uri, shown(uri)).rstrip(".")
+    first = next(iter(why.splitlines()), "it does not say why")
+    reason = system[1] if system else first.replace(uri, shown(uri)).rstrip(".")
     return (
         f"No tracking store answers at {shown(uri)}: {reason}. "
         "Start that server, or unset MLFLOW_TRACKING_URI to use a local file."

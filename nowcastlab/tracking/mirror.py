@@ -80,7 +80,7 @@ class Mirror:
     ) -> str:
         """The parent run of a sweep. `identities`, by trial key, must be those of the runs that are there already."""
         with answering(self.uri):
-            self._refuse_foreign(identities or {})
+            self._look_around(identities or {})
             run = self._run(key, name, {**tags, f"{TAG}.kind": "sweep"}, parent=None)
             self.parent_id = run.run_id
             self._log_params(run, params)
@@ -173,8 +173,13 @@ class Mirror:
             )
         return found.experiment_id
 
-    def _refuse_foreign(self, identities: Mapping[str, str]) -> None:
-        """Two designs of one name would be mixed up in one table. All runs at once: a thousand questions take long."""
+    def _look_around(self, identities: Mapping[str, str]) -> None:
+        """What is there already, all at once: of a sweep of a thousand trials, one by one, that takes minutes.
+
+        Two designs of one name would be mixed up in one table, and are refused. Runs that have ended are whole: they
+        are remembered, and nothing more need be asked about them.
+        """
+        ended: dict[str, list[Run]] = defaultdict(list)
         token = None
         while True:
             page = self._client.search_runs([self.experiment_id], max_results=PAGE, page_token=token)
@@ -187,9 +192,15 @@ class Mirror:
                         f"{shown(self.uri)} has a run of {key} that was set up otherwise (identity {there[:12]}, this "
                         f"one's {identity[:12]}). Give the sweep another name, or delete that run in the UI."
                     )
+                if identity is not None:
+                    ended[key].append(run)
             token = page.token
             if not token:
-                return
+                break
+        for key, runs in ended.items():
+            if len(runs) == 1 and runs[0].info.status in ("FINISHED", "FAILED"):
+                self._runs[key] = _mirrored(runs[0])
+                self._runs[key].let_go()
 
     def _find(self, key: str) -> list[Run]:
         """The runs of a key, the oldest first."""
@@ -204,14 +215,7 @@ class Mirror:
             run, *others = self._find(key)
             for other in others:
                 self._client.delete_run(other.info.run_id)  # MLflow keeps it, as deleted
-            mirrored = _MirroredRun(
-                run_id=run.info.run_id,
-                status=run.info.status,
-                error=run.data.tags.get(ERROR),
-                params=set(run.data.params),
-                tags=dict(run.data.tags),
-                logged=defaultdict(set),
-            )
+            mirrored = _mirrored(run)
             for metric in run.data.metrics:
                 history = self._client.get_metric_history(run.info.run_id, metric)
                 mirrored.logged[metric] = {value.step for value in history}
@@ -243,6 +247,18 @@ class _MirroredRun:
         self.params.clear()
         self.tags.clear()
         self.logged.clear()
+
+
+def _mirrored(run: Run) -> _MirroredRun:
+    """But for the steps it holds, each metric of which is a question of its own."""
+    return _MirroredRun(
+        run_id=run.info.run_id,
+        status=run.info.status,
+        error=run.data.tags.get(ERROR),
+        params=set(run.data.params),
+        tags=dict(run.data.tags),
+        logged=defaultdict(set),
+    )
 
 
 def _values(record: TrialRecord) -> list[tuple[int, str, float]]:

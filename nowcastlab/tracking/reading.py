@@ -13,6 +13,7 @@ from mlflow.exceptions import MlflowException
 from nowcastlab.errors import TrackingError
 from nowcastlab.protocol.examples import Examples, load_examples
 from nowcastlab.skill import SequenceScores, load_scores
+from nowcastlab.tracking.backend import shown
 from nowcastlab.tracking.mirror import TAG
 
 PAGE = 500
@@ -50,7 +51,7 @@ def read_trials(client: MlflowClient, sweep: str, *, scale: str | None = None) -
     experiment = client.get_experiment_by_name(sweep)
     if experiment is None:
         known = ", ".join(sweep_names(client)) or "none yet"
-        raise TrackingError(f"No sweep {sweep!r} at {client.tracking_uri}. The sweeps there are: {known}.")
+        raise TrackingError(f"No sweep {sweep!r} at {shown(client.tracking_uri)}. The sweeps there are: {known}.")
     wanted = f"tags.`{TAG}.kind` = 'trial'" + (f" and tags.scale = '{scale}'" if scale else "")
     runs: list[Run] = []
     token = None

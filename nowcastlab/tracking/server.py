@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
 
 from nowcastlab.errors import TrackingError
 
@@ -23,8 +24,10 @@ GRACE_S = 10.0
 
 
 def experiment_link(base: str, experiment_id: str) -> str:
-    """The page of an experiment's runs. The UI's own start page is for language models."""
-    return f"{base.rstrip('/')}/#/experiments/{experiment_id}/runs"
+    """The page of an experiment's runs, without a user and password. The UI's own start page is for language models."""
+    parts = urlsplit(base)
+    public = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return f"{public.rstrip('/')}/#/experiments/{experiment_id}/runs"
 
 
 @contextmanager

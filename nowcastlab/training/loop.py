@@ -4,7 +4,8 @@
 
 A run is a function of its config. Killed at any moment and called again with the same folder, it goes on from its
 newest checkpoint and ends with the weights it would have had, to the bit on the same machine and thread count: what a
-step sees depends on (seed, step), the learning rate on the step, and everything else is in the checkpoint.
+step sees depends on (seed, step), the learning rate on the step, and everything else is in the checkpoint. (All but a
+TrajGRU on a GPU: torch adds up the gradient of its warp in no fixed order there, so no two runs share their last bits.)
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from nowcastlab.errors import ConfigError
 
 
 def pick_device(name: str) -> torch.device:
+    """The device of a config; `auto` is a GPU where there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(name)
@@ -36,6 +37,6 @@ def computing(config: TrainConfig) -> Iterator[torch.device]:
 
 
 def machine_facts(device: torch.device) -> dict[str, Any]:
-    """What must be the same for a resumed run to end the same to the bit."""
+    """What must be the same for a resumed run to end the same to the bit, where it can (see loop.py)."""
     chip = torch.cuda.get_device_name(device) if device.type == "cuda" else torch.backends.cpu.get_cpu_capability()
     return {"device": f"{device.type}, {chip}", "threads": torch.get_num_threads(), "torch": str(torch.__version__)}

@@ -76,22 +76,18 @@ class RadarTask:
         return metrics
 
     def _read(self, split: str, starts: NDArray[np.int64]) -> Batch:
-        """Windows of a split. One may run past the end of its days; what is there of another split is not for it."""
         stamps = starts[:, None] + self.data.interval_minutes * np.arange(self.data.frames)
-        pixels, present = self.store.read(stamps.ravel())
-        foreign = present & ~np.isin(stamps.ravel(), self.store.minutes(split))
-        pixels[foreign] = 0
-        shape = stamps.shape
-        return Batch(pixels.reshape(*shape, *self.store.grid), (present & ~foreign).reshape(shape))
+        pixels, present = self.store.read(stamps.ravel(), split=split)
+        return Batch(pixels.reshape(*stamps.shape, *self.store.grid), present.reshape(stamps.shape))
 
 
 def _training_windows(store: Store, data: RadarData) -> NDArray[np.int64]:
-    minutes = store.minutes("train")
-    starts = minutes[:0]
-    if len(minutes):
-        starts = valid_starts(
-            minutes, length=data.frames, interval_minutes=data.interval_minutes, max_missing=data.max_missing
-        )
+    starts = valid_starts(
+        store.minutes("train"),
+        length=data.frames,
+        interval_minutes=data.interval_minutes,
+        max_missing=data.max_missing,
+    )
     return _some(starts, "train", store, data)
 
 

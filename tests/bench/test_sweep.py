@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nowcastlab.bench.sweep import as_text, bare_workers, laptop, run_bare, trivial
+from click.testing import CliRunner
+
+from nowcastlab.bench.sweep import as_text, bare_workers, command, laptop, run_bare, trivial
 
 
 def test_its_long_trials_are_of_laptop_scale_cut_short() -> None:
@@ -31,3 +33,10 @@ def test_both_figures_stand_beside_their_targets() -> None:
     )
     assert "0.42 s    (at most 1.5 s wanted), and 6.0 s once a sweep" in text
     assert "3.1 %    (at most 5 % wanted), with trials of 60 s (150 updates)" in text
+
+
+def test_as_many_trials_as_the_few_are_refused_before_anything_is_timed() -> None:
+    """The overhead of a trial is told from the difference between many and few: there must be one."""
+    result = CliRunner().invoke(command, ["--trials", "4"])
+    assert result.exit_code == 2
+    assert "--trials 4: here, with" in result.output

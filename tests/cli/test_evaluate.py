@@ -145,6 +145,7 @@ def test_a_killed_online_run_goes_on_to_the_same_scores(tiny_store: Path, run_fo
         (["last-frame"], "last-frame needs data: give a store with --store"),
         (["last-frame", "--store", "nowhere.zarr"], "No store at nowhere.zarr"),
         (["rover", "--store", "x", "--setting", "online"], "the benchmark scores it offline"),
+        (["rover", "--store", "x", "--online-rate", "1e-5"], "--online-rate 1e-05 is for --setting online"),
         (["last-frame", "--store", "x", "--device", "cuda:7"], "CUDA devices"),
     ],
 )
@@ -191,3 +192,6 @@ def test_a_run_on_moving_digits_gets_the_paper_s_test(tmp_path: Path) -> None:
         assert file["mse"].shape == (3, 10)
         assert out["mse"] == pytest.approx(file["mse"].mean())
     assert "neither --store nor --setting" in refused("evaluate", tmp_path, "--setting", "online")
+    assert "Scored before" in command("evaluate", tmp_path, "--limit", 3).output
+    assert "is there and not of this evaluation" in refused("evaluate", tmp_path, "--limit", 2)
+    assert json.loads(command("evaluate", tmp_path, "--limit", 2, "--json", "--again").stdout)["sequences"] == 2

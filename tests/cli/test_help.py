@@ -50,6 +50,14 @@ def test_help_opens_with_a_sentence_and_ends_with_examples(path: str) -> None:
     assert not any("Examples:" in part for part in middle)
 
 
+@pytest.mark.parametrize("root", ROOTS)
+def test_what_a_verb_does_is_said_to_the_end_of_the_sentence(root: str) -> None:
+    listed = " ".join(help_of(root, ROOTS[root]).split())
+    for path, command in COMMANDS.items():
+        if path.removeprefix(root).count(" ") == 1 and path.startswith(root):
+            assert command.get_short_help_str(limit=1000) in listed
+
+
 @pytest.mark.parametrize("path", COMMANDS)
 def test_examples_are_of_the_command_itself(path: str) -> None:
     found = examples(COMMANDS[path])
@@ -71,7 +79,8 @@ def test_a_root_lists_each_verb_with_an_example(root: str) -> None:
     for path, command in tree(root, ROOTS[root]):
         if path.count(" ") == root.count(" ") + 1:
             name = path.removeprefix(f"{root} ")
-            assert re.search(rf"^  {re.escape(name)} +\S.*\n +\$ {re.escape(examples(command)[0])}$", said, re.M), path
+            example = rf" +\$ {re.escape(examples(command)[0])}$"
+            assert re.search(rf"^  {re.escape(name)} +\S.*\n(?: {{8,}}[^\s$].*\n)*{example}", said, re.M), path
 
 
 def test_nowcastlab_help_teaches_the_usual_way_and_the_exit_codes() -> None:

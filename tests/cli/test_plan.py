@@ -54,6 +54,20 @@ def test_a_store_of_ones_own_gives_its_windows(tiny_store: Path) -> None:
     assert "more than 21 GPUs change nothing" in result.output
 
 
+def test_a_sweep_may_import_its_neighbours() -> None:
+    """Run as a script its own folder is on the path: balanced_loss has its store from hko7_benchmark."""
+    path = ROOT / "sweeps" / "balanced_loss.py"
+    result = CliRunner().invoke(main_group, ["plan", str(path), "--scale", "demo"], catch_exceptions=False)
+    assert "balanced-loss, demo scale: 7 trials" in result.output
+
+
+@pytest.mark.parametrize("option", ["--tflops", "--bandwidth", "--tracking-rate"])
+def test_nothing_is_done_at_a_rate_of_0(option: str) -> None:
+    result = CliRunner().invoke(main_group, ["plan", str(ROOT / "sweeps" / "links_vs_kernel.py"), option, "0"])
+    assert result.exit_code == 2
+    assert "0.0 is not in the range x>0" in result.output
+
+
 def test_a_file_that_is_no_sweep_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "nothing.py"
     path.write_text("x = 1\n")

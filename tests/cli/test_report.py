@@ -96,6 +96,11 @@ def test_latex_is_a_document_or_a_fragment(uri: str, tmp_path: Path) -> None:
         (["--scale", "demo"], "Say which --table"),
         (["--table", "rain", "--against", "paper"], "--against paper goes with --table mnist or hko7"),
         (["--scores", "A=x.npz", "--scale", "demo"], "--scores stands for itself"),
+        (["--table", "claims", "--scores", "A=x.npz", "--sweep", "mine"], "--scores stands for itself"),
+        (["--table", "mnist", "--margin", "5"], "--margin goes with --against paper"),
+        (["--table", "mnist", "--difference", "5%"], "--difference goes with --power"),
+        (["--table", "mnist", "--power", "--against", "paper"], "--power goes with no --against"),
+        (["--table", "mnist", "--fragment"], "--fragment goes with --format latex"),
     ],
 )
 def test_what_cannot_work_is_said(uri: str, arguments: list[str], text: str) -> None:

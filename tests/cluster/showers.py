@@ -13,8 +13,7 @@ from nowcastlab.sweep import OFFLINE, ONLINE, Arm, Radar, Sweep
 UPDATES = 30
 
 
-def showers(scale: str, seeds: tuple[int, ...], store: str | None) -> Sweep:
-    assert store is not None
+def showers(scale: str, seeds: tuple[int, ...], store: str) -> Sweep:
     arms = [Arm(name="Last-Frame", baseline="last-frame")]
     for name, model in {"ConvGRU": "convgru", "TrajGRU": "trajgru"}.items():
         config = radar_config(
@@ -35,10 +34,9 @@ def showers(scale: str, seeds: tuple[int, ...], store: str | None) -> Sweep:
         arms=arms,
         seeds=seeds,
         comparisons=[("ConvGRU", "Last-Frame")],
-        table="hko7",
         radar=Radar(store=store, digest=open_store(store).digest, limit=6),
     )
 
 
 if __name__ == "__main__":
-    sweep_command(showers, __doc__, takes_store=True)
+    sweep_command(showers, __doc__)

@@ -249,6 +249,52 @@ def test_what_is_not_yaml_says_where(tmp_path: Path) -> None:
         check(tmp_path, "a: 1\n b: [2\n")
 
 
+def test_a_job_of_kuberay_is_checked_as_its_cluster_is(tmp_path: Path) -> None:
+    """RayJob holds the cluster one level down, and a job without a token is as open as a cluster without one."""
+    text = filled_in(KUBERAY.read_text())
+    before, cluster, after = text.partition("kind: RayCluster\n")
+    assert cluster
+    document, rest = after.split("\n---\n", 1) if "\n---\n" in after else (after, "")
+    head, _, spec = document.partition("\nspec:\n")
+    inner = "\n".join(f"  {line}" if line else line for line in spec.splitlines())
+    job = f"{before}kind: RayJob\n{head}\nspec:\n  rayClusterSpec:\n{inner}\n" + (f"---\n{rest}" if rest else "")
+    open_job = job.replace("authOptions: { mode: token }", "authOptions: { mode: disabled }")
+    assert check(tmp_path, job) == []
+    (finding,) = check(tmp_path, open_job)
+    assert finding.what.startswith("No token is asked for")
+    assert finding.line == line_of(open_job, "mode: disabled")
+
+
+@pytest.mark.parametrize(
+    ("path", "good", "bad"),
+    [
+        (AWS, "min_workers: 0 #", "min_workers: none #"),
+        (AWS, "resources: { CPU: 0 }", "resources: none"),
+        (LOCAL, "file_mounts:", "file_mounts: 3\nfile_mounts_before:"),
+        (KUBERAY, "maxReplicas: 8", "maxReplicas: many"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_a_finding_and_no_traceback(
+    path: Path, good: str, bad: str, tmp_path: Path
+) -> None:
+    text = filled_in(path.read_text())
+    assert text.count(good) == 1
+    assert check(tmp_path, text.replace(good, bad))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- FILL_IN\n", "is no cluster file"),
+        ("provider: { type: aws }\n? [a, b]\n: c\n", "not YAML: found unhashable key"),
+        ("provider: &itself { type: aws, again: *itself }\n", "an alias of itself"),
+    ],
+)
+def test_what_yaml_allows_and_no_cluster_file_has_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check(tmp_path, text)
+
+
 def test_what_is_no_cluster_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="neither a `provider`"):
         check(tmp_path, "a: 1\n")

@@ -16,9 +16,10 @@ from data_pipeline.archive_layout import ExclusionMap, read_exclusion, write_exc
 from data_pipeline.boundary import beyond_circle, read_boundary
 from data_pipeline.denoise import command
 from data_pipeline.outliers import LevelCounts, count_levels, find_outliers, level_classes, root_of_pseudo_inverse
+from data_pipeline.pictures import draw_distances
 from data_pipeline.synth.days import Sky, SyntheticPlan
-from nowcastlab.errors import ConfigError, StoreError
-from nowcastlab.store import StoreWriter, open_store
+from nowcastlab.errors import ConfigError, CorruptStore, StoreError
+from nowcastlab.store import StoreWriter, open_store, schema
 
 PLAN = SyntheticPlan(start=dt.date(2020, 5, 1), days=8, size=64, seed=1, interval_minutes=12)
 
@@ -80,6 +81,12 @@ def test_the_command_writes_the_map_and_only_with_leave(archive: Path, sky: Sky,
     assert run(archive)["digest"] == wet["digest"]
 
 
+def test_the_figure_names_the_threshold_that_was_used() -> None:
+    distance = np.array([1.0, 2.0, 9.0])
+    figure = draw_distances(distance, distance > 5, threshold=5.0, deviations=4.5, rng=np.random.default_rng(0))
+    assert "mean + 4.5 std = 5.0" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
 def test_what_a_store_excludes_already_stays_unless_fresh(archive: Path) -> None:
     with StoreWriter.open(archive) as writer:
         mine = np.zeros((64, 64), bool)
@@ -87,6 +94,14 @@ def test_what_a_store_excludes_already_stays_unless_fresh(archive: Path) -> None
         writer.set_excluded(mine)
     assert run(archive, "--dry-run")["kept_excluded"] > 0
     assert run(archive, "--dry-run", "--fresh")["kept_excluded"] == 0
+
+
+def test_a_map_that_was_cut_short_is_made_anew_by_fresh(archive: Path) -> None:
+    schema.write_excluded(schema.open_for_writing(archive), np.ones((64, 64), bool))  # killed before the record
+    with pytest.raises(CorruptStore, match=r"is not the one that was committed.*denoise .* --fresh"):
+        run(archive)
+    assert run(archive, "--fresh")["outliers"] > 0
+    assert not open_store(str(archive)).excluded.all()
 
 
 def test_clutter_at_a_level_that_nothing_else_shows_stays_found_at_the_second_look() -> None:

@@ -166,6 +166,14 @@ def test_bytes_of_another_encoding_are_scaled_and_their_missing_value_kept_out(t
     assert np.argwhere(open_store(str(tmp_path / "s.zarr")).excluded).tolist() == [[4, 4]]
 
 
+def test_pixels_are_scaled_too(tmp_path: Path) -> None:
+    """Levels stored as half of HKO-7's, say, to fit seven bits."""
+    half = np.random.default_rng(2).integers(0, 128, (4, 5, 5), dtype=np.uint8)
+    source = save_sequence(tmp_path / "s.npz", MINUTES.tolist(), half)
+    run(source, tmp_path / "s.zarr", "--units", "pixel", "--scale", "2")
+    assert np.array_equal(stored(tmp_path / "s.zarr"), half * 2)
+
+
 def test_stamps_are_found_in_names_only_where_they_stand_alone() -> None:
     minute = int((dt.datetime(2021, 7, 3, 4, 5) - dt.datetime(1970, 1, 1)) / dt.timedelta(minutes=1))
     assert stamp_of("RAD_NL25_202107030405", "%Y%m%d%H%M") == minute
@@ -202,6 +210,20 @@ def test_an_array_of_objects_is_never_unpickled(tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", frames=np.array([[[{}]]], dtype=object), times=np.array(["2021-07-03T00:00"]))
     with pytest.raises(StoreError, match="allow_pickle=False"):
         run(tmp_path / "s.npz", tmp_path / "s.zarr", "--units", "pixel")
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (np.array([25_920_000.0, 25_920_010.0]), "The times are float64: give ISO text, datetimes, or whole minutes"),
+        (np.array(["2021-07-03T00:00", "NaT"], "datetime64[s]"), "1 of 2 frames have no time at all"),
+        (np.array(["2021-07-03T00:00", "noon"]), "Cannot read the times as ISO dates"),
+    ],
+)
+def test_times_that_are_none_are_refused(tmp_path: Path, times: np.ndarray, message: str) -> None:
+    np.savez(tmp_path / "s.npz", frames=np.zeros((2, 3, 3)), times=times)
+    with pytest.raises(StoreError, match=message):
+        run(tmp_path / "s.npz", tmp_path / "s.zarr", "--units", "dBZ")
 
 
 # --- units and grids -------------------------------------------------------------------------------------------------

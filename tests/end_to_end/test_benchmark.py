@@ -108,3 +108,13 @@ def test_the_whole_way_with_pictures(runs: Path, store: Path, tmp_path: Path) ->
         "predict", runs / "trajgru", "--store", store, "--at", "2015-06-05 00:24", "--out", tmp_path / "f"
     ).output
     assert "20 frames, 6 to 120 minutes after 2015-06-05 00:24" in said
+
+
+def test_a_slower_online_rate_leaves_a_network_closer_to_what_it_was(runs: Path, tmp_path: Path) -> None:
+    nowcastlab("evaluate", runs / "convgru", "--pictures", "0", "--out", tmp_path / "offline")
+    for rate in ("1e-3", "1e-5"):
+        options = ("--setting", "online", "--online-rate", rate, "--pictures", "0", "--out", tmp_path / rate)
+        nowcastlab("evaluate", runs / "convgru", *options)
+    offline = load_scores(tmp_path / "offline" / "scores-offline.npz")
+    fast, slow = (load_scores(tmp_path / rate / "scores-online.npz") for rate in ("1e-3", "1e-5"))
+    assert 0 < np.abs(slow.mae - offline.mae).max() < 0.1 * np.abs(fast.mae - offline.mae).max()

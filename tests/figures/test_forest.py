@@ -23,7 +23,6 @@ def comparison(a: str, b: str, difference: float, p: float | None = 0.5, **chang
         "resamples": 10_000,
         "effect_size": None,
         "std_larger": None,
-        "std_of_better": None,
         "low": difference - 1,
         "high": difference + 2,
         "p": p,

@@ -165,7 +165,7 @@ def test_what_cannot_be_tested_says_why(radar: Findings) -> None:
     alone = find(replace(radar.collection, arms=arms), radar.load)
     text = significance_html(alone)
     assert "0 of them show a difference" in text
-    assert "8 cannot be tested: TrajGRU (offline) and ConvGRU (offline) has one seed" in text
+    assert "8 cannot be tested: TrajGRU (offline) and ConvGRU (offline) have one seed each" in text
 
 
 def test_forest_plots_hold_every_pair(radar_page: str) -> None:

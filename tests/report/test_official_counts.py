@@ -99,3 +99,11 @@ def test_files_of_other_test_days_are_refused(made: SimpleNamespace, files: list
 def test_a_seed_given_twice_is_refused(files: list[str]) -> None:
     with pytest.raises(ReportError, match="Last-Frame has its offline scores twice"):
         from_files([ScoreFile.parse(files[0]), ScoreFile.parse(files[0])])
+
+
+def test_claims_are_judged_by_the_files_and_not_by_what_mlflow_has(files: list[str]) -> None:
+    arguments = [word for text in files for word in ("--scores", text)]
+    result = CliRunner().invoke(command, ["--table", "claims", *arguments], catch_exceptions=False)
+    assert "files of scores: From files of scores: neither scale nor store is recorded with them." in result.output
+    assert "has lower B-MSE and B-MAE than each variant of ROVER" in result.output
+    assert "Not testable: files of scores are of radar." in result.output

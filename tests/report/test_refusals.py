@@ -75,6 +75,12 @@ def test_the_same_runs_read_in_another_order_give_the_same_bytes(digits_uri: str
         assert render(first, form) == render(again, form), form
 
 
+def test_a_scale_at_which_nothing_ran_is_answered_with_those_at_which_something_did(digits_uri: str) -> None:
+    text = "links-vs-kernel has no runs at paper scale; it has demo. Run the sweep with that --scale"
+    with pytest.raises(ReportError, match=text):
+        from_mlflow(connect(digits_uri), "links-vs-kernel", scale="paper")
+
+
 def test_a_sweep_of_the_other_kind_is_refused(digits_uri: str) -> None:
     findings = find(*from_mlflow(connect(digits_uri), "links-vs-kernel"))
     with pytest.raises(ReportError, match="links-vs-kernel was tested on moving digits: --table mnist shows it"):

@@ -131,6 +131,14 @@ def test_json_and_csv_hold_the_comparisons_unrounded(radar: Findings) -> None:
     assert {row["table"] for row in rows} == {"hko7", "hko7-std", "comparisons"}
 
 
+def test_comparisons_on_moving_digits_speak_of_sequences_not_of_episodes(made: SimpleNamespace) -> None:
+    pair = ("Traj-L13", "Traj-L5")
+    tables = tables_for("mnist", made.findings(arms=made.digits_arms(), comparisons=[pair], store={}))
+    said = render(tables, "text") + render(tables, "json")
+    assert "Sequences" in said
+    assert "episode" not in said.lower().replace("effective_episodes", "")
+
+
 def test_a_table_of_comparisons_always_has_its_n(radar: Findings) -> None:
     table = tables_for("hko7", radar)[-1]
     for section in table.sections:
@@ -144,7 +152,16 @@ def test_what_cannot_be_tested_says_why(made: SimpleNamespace) -> None:
     found = made.findings(arms=made.radar_arms(seeds=(1,)), comparisons=PAIRS)
     table = tables_for("hko7", found)[-1]
     assert cell(table, "TrajGRU - ConvGRU, offline", "95% interval").text == "not testable"
-    assert any(note.startswith("Not testable: TrajGRU (offline) and ConvGRU (offline) has one") for note in table.notes)
+    said = "Not testable: TrajGRU (offline) and ConvGRU (offline) have one seed each, which says nothing about another"
+    assert any(note.startswith(said) for note in table.notes)
+
+
+def test_comparisons_that_nobody_named_leave_a_table_that_says_so(made: SimpleNamespace) -> None:
+    arms = {arm: its for arm, its in made.radar_arms().items() if arm in ("Last-Frame", "ROVER-Linear")}
+    (table,) = tables_for("comparisons", made.findings(arms=arms))
+    assert not table.sections
+    for form in ("text", "md", "latex", "json"):
+        assert "The sweep named no comparisons" in render([table], form)
 
 
 def test_a_threshold_that_was_never_observed_is_no_data_in_every_format(made: SimpleNamespace) -> None:

@@ -14,6 +14,7 @@ from nowcastlab.significance import (
     Benchmark,
     Cell,
     Comparison,
+    EpisodeSums,
     all_of,
     compare,
     contrast,
@@ -31,6 +32,31 @@ MSE = Cell(score="mse")
 
 def resampled(*arms: Arm, resamples: int = 4000) -> Benchmark:
     return draw(arms, seed=0, resamples=resamples, scores=("mse",))
+
+
+def test_a_resample_is_lost_where_either_arm_has_no_score() -> None:
+    """Rain in two of five episodes: without them, (3/5)^5 = 8% of resamples, a cautious arm has no CSI. One that cries
+    wolf everywhere has 0 there, and their difference none."""
+
+    def run(hits: int, false_alarms: int) -> EpisodeSums:
+        observed = np.array([10, 10, 0, 0, 0])
+        tp = np.minimum(observed, hits)
+        fp = np.full(5, false_alarms)
+        counts = {"tp": tp, "fn": observed - tp, "fp": fp, "tn": 100 - observed - fp}
+        return EpisodeSums(
+            sequences=np.ones(5, np.int64),
+            lead_minutes=np.array([6.0]),
+            errors={},
+            counts={name: table.astype(np.int64).reshape(5, 1, 1) for name, table in counts.items()},
+            thresholds_mmh=np.array([5.0]),
+        )
+
+    wolf = Arm(name="wolf", runs={1: run(5, 3), 2: run(6, 3)})
+    cautious = Arm(name="cautious", runs={1: run(5, 0), 2: run(6, 0)})
+    benchmark = draw([wolf, cautious], seed=0, resamples=4000, scores=("csi",))
+    found = compare(benchmark, "wolf", "cautious", Cell(score="csi", threshold_mmh=5.0))
+    assert found.untestable is not None
+    assert found.untestable.startswith("in 8% of the resamples the threshold is not observed")
 
 
 def test_mean_and_deviation_over_seeds_use_n_minus_one(arm: MakeArm) -> None:
@@ -220,7 +246,7 @@ def test_a_family_is_corrected_and_says_over_how_many(arm: MakeArm) -> None:
 def made(p: float, difference: float) -> Comparison:
     """Of an error, where lower is better: a negative difference speaks for the claim that a is better."""
     plain = {"cell": MSE, "seeds": (3, 3), "paired_seeds": False, "episodes": 56, "effective_episodes": 28.7}
-    rest = {"resamples": 100, "effect_size": None, "std_larger": None, "std_of_better": None}
+    rest = {"resamples": 100, "effect_size": None, "std_larger": None}
     return Comparison(a="a", b="b", difference=difference, p=p, **plain, **rest)  # type: ignore[arg-type]
 
 

@@ -57,6 +57,13 @@ def test_weather_can_hide_a_difference_from_any_number_of_seeds() -> None:
     assert 5.6 < plan.smallest_with_most < 6.3
 
 
+def test_without_weather_it_is_the_deviations_over_seeds_that_hide_it() -> None:
+    plan = seeds_needed(Design(std=(52.0, 18.0)), difference=1.0)
+    assert plan.seeds is None
+    assert "it is too small beside the deviations over seeds" in plan.text()
+    assert "weather" not in plan.text()
+
+
 def test_the_smallest_difference_is_found_with_the_wanted_power() -> None:
     size = smallest_difference(TABLE, seeds=5)
     assert power(TABLE, difference=size, seeds=5) == pytest.approx(0.8, abs=0.02)

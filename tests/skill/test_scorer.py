@@ -203,6 +203,7 @@ def scorer(**changes: Any) -> Callable[[], Scorer]:
         (scorer(thresholds_mmh=(2.0, 0.5)), "must increase"),
         (scorer(thresholds_mmh=(0.0, 0.5)), "positive rain rates"),
         (scorer(thresholds_mmh=(9999.0,)), "no pixel can reach 9999 mm/h"),
+        (scorer(thresholds_mmh=(0.01, 0.5)), r"0\.01 mm/h is below every echo; pixels begin at 0\.018 mm/h"),
         (scorer(fss=True), r"need `km_per_pixel` \(=None\)"),
         (scorer(threads=0), r"`threads` \(=0\)"),
     ],

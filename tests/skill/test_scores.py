@@ -57,8 +57,8 @@ def test_long_archives_do_not_overflow() -> None:
 
 def test_counts_are_summed_over_sequences_then_scored_per_lead_then_averaged() -> None:
     # lead 1: TP 9 + 0 of 10 + 0 events; lead 2: 1 + 0 of 10 + 80
-    scores = made(tp=[[[9], [1]], [[0], [0]]], fn=[[[1], [9]], [[0], [80]]], fp=np.zeros((2, 2, 1)), tn=[[[0]] * 2] * 2)
-    scores = made(tp=scores.tp, fn=scores.fn, fp=scores.fp, tn=100 - scores.tp - scores.fn)
+    tp, fn = np.array([[[9], [1]], [[0], [0]]]), np.array([[[1], [9]], [[0], [80]]])
+    scores = made(tp=tp, fn=fn, fp=0 * tp, tn=100 - tp - fn)
     csi = per_lead(scores, "csi")
     assert csi[:, 0].tolist() == [9 / 10, 1 / 90]
     assert lead_mean(csi).tolist() == [pytest.approx((9 / 10 + 1 / 90) / 2)]
@@ -128,7 +128,7 @@ def test_an_unknown_score_is_refused_with_the_names() -> None:
         per_lead(made([[[1]]], [[[1]]], [[[1]]], [[[1]]]), "ets")
 
 
-def test_the_printed_rows_of_the_benchmark_need_the_factor_two_and_the_mean_over_leads() -> None:
+def test_the_printed_rows_of_the_benchmark_need_the_factor_two() -> None:
     # Shi et al. 2017, table 3, Last Frame at 0.5 mm/h: CSI .4022, HSS .5207. A base rate of 9.69 % and equal counts of
     # misses and false alarms (a shifted frame) tie the two: TP = x, FN = FP = b - x, CSI = x / (2b - x).
     b = 0.0969

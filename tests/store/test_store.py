@@ -32,7 +32,12 @@ def frames_of(date: dt.date, n: int) -> NDArray[np.uint8]:
     return np.random.default_rng(date.toordinal()).integers(0, 256, (n, *GRID), np.uint8)
 
 
-def begin(path: Path, *, dates: list[dt.date] = DATES, title: str = "test") -> StoreWriter:
+SPLITS = {DATES[0]: "train", DATES[1]: "valid", DATES[2]: "test"}
+
+
+def begin(
+    path: Path, *, dates: list[dt.date] = DATES, title: str = "test", splits: dict[dt.date, str] = SPLITS
+) -> StoreWriter:
     excluded = np.zeros(GRID, bool)
     excluded[0] = True
     return StoreWriter.create(
@@ -43,7 +48,7 @@ def begin(path: Path, *, dates: list[dt.date] = DATES, title: str = "test") -> S
         km_per_pixel=2.0,
         title=title,
         excluded=excluded,
-        splits={DATES[0]: "train", DATES[1]: "valid", DATES[2]: "test"},
+        splits=splits,
         gauge_mm={DATES[0]: 1.5},
     )
 
@@ -71,10 +76,22 @@ def test_frames_come_back_as_they_were_written(path: Path) -> None:
 
 
 def test_a_window_crosses_midnight_and_says_what_is_missing(path: Path) -> None:
-    frames = open_store(str(path)).read_window(midnight(DATES[1]) + 22 * 60, 4)
+    frames = open_store(str(path)).read(midnight(DATES[1]) + 60 * np.arange(22, 26))
     assert frames.present.tolist() == [True, True, False, False]
     np.testing.assert_array_equal(frames.pixels[:2], frames_of(DATES[1], 24)[22:])
     assert not frames.pixels[2:].any()
+
+
+def test_a_frame_of_another_split_is_missing_to_who_reads_one_split(path: Path) -> None:
+    store = open_store(str(path))
+    stamps = midnight(DATES[0]) + 60 * np.arange(22, 26)  # two frames of a training day, two of a validation day
+    assert store.read(stamps).present.all()
+    frames = store.read(stamps, split="train")
+    assert frames.present.tolist() == [True, True, False, False]
+    np.testing.assert_array_equal(frames.pixels[:2], frames_of(DATES[0], 24)[22:])
+    assert not frames.pixels[2:].any()
+    with pytest.raises(ConfigError, match=r"'dev'\. The splits are"):
+        store.read(stamps, split="dev")
 
 
 def test_reading_into_given_memory_clears_what_is_missing(path: Path) -> None:
@@ -152,11 +169,44 @@ def test_a_store_begun_otherwise_is_refused(path: Path) -> None:
         begin(path, dates=[DATES[0], dt.date(2015, 5, 3)])
 
 
+def test_days_asked_for_in_another_split_are_refused(path: Path) -> None:
+    digest = open_store(str(path)).digest
+    with pytest.raises(StoreError, match=r"2015-05-02 in its valid split, now it is asked for in test \(2 days differ"):
+        begin(path, splits={DATES[0]: "train", DATES[1]: "test", DATES[2]: "train"})
+    assert open_store(str(path)).digest == digest
+
+
+def test_a_store_denoised_since_is_not_gone_on_with_under_its_first_map(path: Path) -> None:
+    with StoreWriter.open(path) as writer:
+        writer.set_excluded(np.ones(GRID, bool))
+    with pytest.raises(StoreError, match=r"another exclusion map than asked for now.*once all days are in"):
+        begin(path)
+
+
 def test_a_folder_that_is_no_store_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(StoreError, match="is there already and is not a nowcastlab store"):
         begin(tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file.zarr").write_text("in the way")
+    with pytest.raises(StoreError, match="is there already and is not a nowcastlab store"):
+        begin(tmp_path / "file.zarr")
+    with pytest.raises(StoreError, match=r"Cannot write a store at .*small.zarr: .*Choose another path"):
+        begin(tmp_path / "file.zarr" / "small.zarr")
+
+
+def test_a_day_that_cannot_be_written_is_named_and_the_others_stay(tmp_path: Path) -> None:
+    with begin(tmp_path / "s.zarr") as writer:
+        stamps = midnight(DATES[0]) + 60 * np.arange(24)
+        writer.commit(writer.write_day(DATES[0], stamps, frames_of(DATES[0], 24)))
+        # a file where the shard's folder is to be: the system refuses as it would without room
+        (tmp_path / "s.zarr" / "pixels" / "c" / "1").write_text("")
+        with pytest.raises(StoreError, match=r"Cannot write 2015-05-02 to .*: .*run the same again"):
+            writer.write_day(DATES[1], stamps + 1440, frames_of(DATES[1], 24))
+    assert [day.date for day in open_store(str(tmp_path / "s.zarr")).days] == DATES[:1]
 
 
 def test_the_digest_knows_content_and_not_names(tmp_path: Path, path: Path) -> None:
@@ -298,6 +348,8 @@ def test_no_store_says_how_to_make_one(tmp_path: Path) -> None:
         open_store(str(tmp_path / "nothing.zarr"))
     with pytest.raises(StoreError, match="Cannot reach"):
         open_store("nosuchprotocol://bucket/store.zarr")
+    with pytest.raises(StoreError, match=r"No store at .*nothing.zarr.*data_pipeline synth"):
+        StoreWriter.open(tmp_path / "nothing.zarr")
 
 
 def test_a_remote_target_is_refused_for_writing(tmp_path: Path) -> None:

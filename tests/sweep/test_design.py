@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nowcastlab.config import mnist_config
+from nowcastlab.config import mnist_config, radar_config
 from nowcastlab.errors import ConfigError
 from nowcastlab.sweep import DIGITS, Arm, Radar, Sweep, Trial
+
+RADAR = Radar(store="s.zarr", digest="d")
 
 
 def arm(name: str = "Traj-L5", **changes: Any) -> Arm:
@@ -31,6 +34,10 @@ def sweep(**changes: Any) -> Sweep:
         ({"comparisons": [("A", "C")]}, r"compares with arm 'C', which it does not have. Its arms are: A, B"),
         ({"name": "no/good"}, "a name is letters, digits"),
         ({"arms": [Arm(name="R", baseline="rover")]}, "arm R is tested on radar; say on which store"),
+        (
+            {"arms": [arm("A"), Arm(name="R", baseline="rover")], "radar": RADAR},
+            r"arms on moving digits \(A\) and on radar \(R\), which no table can hold",
+        ),
     ],
 )
 def test_an_impossible_sweep_is_refused(changes: dict[str, Any], text: str) -> None:
@@ -52,11 +59,16 @@ def test_an_impossible_arm_is_refused(changes: dict[str, Any], text: str) -> Non
         arm(**changes)
 
 
-def test_trials_come_seed_by_seed_and_a_baseline_comes_once() -> None:
-    radar = Radar(store="s.zarr", digest="d")
-    arms = [arm("A"), Arm(name="Last", baseline="last-frame")]
-    keys = [trial.key for trial in sweep(arms=arms, seeds=(4, 7), radar=radar).trials]
+def test_trials_come_seed_by_seed_and_a_baseline_comes_once(tiny_store: Path) -> None:
+    network = Arm(name="A", config=radar_config("convgru", store=str(tiny_store)))
+    arms = [network, Arm(name="Last", baseline="last-frame")]
+    keys = [trial.key for trial in sweep(arms=arms, seeds=(4, 7), radar=RADAR).trials]
     assert keys == ["A-s4", "Last-s0", "A-s7"]
+
+
+def test_its_table_follows_from_what_it_is_tested_on() -> None:
+    assert sweep().table == "mnist"
+    assert sweep(arms=[Arm(name="R", baseline="rover")], radar=RADAR).table == "hko7"
 
 
 def test_a_trial_trains_with_its_own_seed() -> None:

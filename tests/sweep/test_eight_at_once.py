@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 from faults import Driver
@@ -23,7 +24,6 @@ def one_trial_sweep(store: Path, number: int) -> Sweep:
         question="?",
         scale="demo",
         arms=[Arm(name="Last-Frame", baseline="last-frame")],
-        table="hko7",
         radar=Radar(store=str(store), digest=open_store(str(store)).digest, limit=2),
     )
 
@@ -36,7 +36,8 @@ def test_eight_sweeps_started_at_once_on_an_empty_database_all_succeed(
         if number not in TO_RUN:
             run_trial(sweep.trials[0], SweepFolder(tmp_path, sweep).trial(sweep.trials[0]))
     uri = f"sqlite:///{tmp_path}/together/mlflow.db"
-    drivers = [Driver(tmp_path, ray_address, uri=uri, sweep=vars(sweep)) for sweep in sweeps]
+    asked = [{field.name: getattr(sweep, field.name) for field in fields(sweep)} for sweep in sweeps]
+    drivers = [Driver(tmp_path, ray_address, uri=uri, sweep=each) for each in asked]
     for driver in drivers:
         driver.wait()
 

@@ -89,7 +89,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def radar_sweep(store: Path) -> Sweep:
     radar = Radar(store=str(store), digest=open_store(str(store)).digest)
     arms = [Arm(name="Last-Frame", baseline="last-frame")]
-    return Sweep(name="radar", question="?", scale="demo", arms=arms, radar=radar, table="hko7")
+    return Sweep(name="radar", question="?", scale="demo", arms=arms, radar=radar)
 
 
 @pytest.fixture

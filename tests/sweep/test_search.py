@@ -170,6 +170,35 @@ def test_a_search_changed_after_it_was_begun_is_refused(finished: tuple[Path, Se
         run_search(changed, trials=9, root=root, tracking_uri=f"sqlite:///{root}/mlflow.db")
 
 
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        ConfigError, match=r"search's folder .*file/small-search-demo cannot be written: Not a directory"
+    ):
+        run_search(small_search(), trials=1, root=tmp_path / "file", tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+
+
+def test_a_damaged_record_says_what_may_be_done(tmp_path: Path) -> None:
+    folder = SearchFolder(tmp_path, small_search())
+    with folder.claim():
+        pass
+    (folder.path / "search.json").write_text("{")
+    text = r"search.json is damaged .*Delete it if the search was not changed"
+    with pytest.raises(ConfigError, match=text), folder.claim():
+        pass
+
+
+def test_a_trial_that_no_machine_can_hold_is_refused(
+    tmp_path: Path, ray_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray would wait for such a machine, and the search with it, for ever and in silence."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    with pytest.raises(ConfigError, match=r"asks for 1 CPUs and 1 GPUs, and no machine here has them"):
+        run_search(small_search(), trials=1, root=tmp_path, tracking_uri=uri, gpus_per_trial=1)
+    assert not (tmp_path / "small-search-demo" / "trials").exists()
+
+
 def test_the_first_points_are_spread_and_depend_on_the_seed_alone() -> None:
     space = {"learning_rate": Real(low=1e-4, high=1e-2), "links": Choice(values=(1, 2, 3, 4))}
     points = [small_search(space=space).spread_point(i) for i in range(8)]

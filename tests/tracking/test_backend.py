@@ -11,6 +11,7 @@ from mlflow import MlflowClient
 
 from nowcastlab.errors import TrackingError
 from nowcastlab.tracking import Mirror, TrialRecord, connect
+from nowcastlab.tracking.backend import answering
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["nowcastlab.tracking"])  # imports take longer than all the rest
@@ -40,6 +41,14 @@ def test_where_no_store_can_be_it_says_so_and_what_to_do(uri: str, text: str) ->
     with pytest.raises(TrackingError, match=text) as caught:
         connect(uri)
     assert "secret" not in str(caught.value)
+
+
+def test_an_error_without_words_is_still_told() -> None:
+    with (
+        pytest.raises(TrackingError, match=r"answers at http://there: it does not say why\. Start"),
+        answering("http://there"),
+    ):
+        raise OSError
 
 
 def test_a_database_that_cannot_be_written_is_named(tmp_path: Path) -> None:

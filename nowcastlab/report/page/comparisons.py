@@ -38,9 +38,9 @@ def significance_html(findings: Findings) -> Html:
         f"{decisive[0].comparison.resamples:,} resamples."
     )
     summary = (
-        f"{len(decisive)} comparisons in {scores} were settled before the sweep ran. {len(shown)} of them show a "
-        f"difference at the 5% level after Holm's correction over all {len(decisive)}"
-        + f". {_untestable([f.comparison for f in decisive])}{n}"
+        f"{_count(len(decisive))} in {scores} {'were' if len(decisive) > 1 else 'was'} settled before the sweep ran. "
+        f"{len(shown)} of them show{'s' * (len(shown) == 1)} a difference at the 5% level after Holm's correction over "
+        f"all {len(decisive)}. {_untestable([f.comparison for f in decisive])}{n}"
     )
     sentences = tag("ul", *(tag("li", f.comparison.text(alpha=ALPHA)) for f in decisive))
     what = "Episodes" if collection.kind == "radar" else "Sequences"
@@ -53,13 +53,14 @@ def significance_html(findings: Findings) -> Html:
 
 
 def comparisons_html(findings: Findings) -> Html:
+    """The table of comparisons in the decisive scores; in all scores, folded away."""
     if not findings.comparisons:
         return Html()
     others = sum(not finding.decisive for finding in findings.comparisons)
     runs = run_names(findings.collection)
     parts = [table_html(comparison_table(findings), runs)]
     if others:
-        title = f"The same pairs in all scores ({len(findings.comparisons)} comparisons)"
+        title = f"The same pairs in all scores ({_count(len(findings.comparisons))})"
         every = table_html(comparison_table(findings, decisive=False), runs)
         parts.append(tag("details", tag("summary", title), every))
     return join(*parts)
@@ -107,11 +108,15 @@ def _drawn(cell: Cell, named: Sequence[Comparison], others: Sequence[Comparison]
     if not pairs:
         return Html()
     shown = sum(pair.winner(alpha=ALPHA) is not None for pair in pairs)
-    caption = f"{cell}: {len(pairs)} comparisons, {shown} of them shown. {_untestable(pairs)}".strip()
+    caption = f"{cell}: {_count(len(pairs))}, {shown} of them shown. {_untestable(pairs)}".strip()
     figure = draw_forest(pairs, named=[(c.a, c.b) for c in named], scale=score_scale(cell), alpha=ALPHA)
     alt = f"Forest plot{f', {title.lower()}' if title else ''}. {caption}"
     drawn = figure_html(figure, name=f"forest-{slug(cell)}-{name}", alt=alt, caption=caption)
     return join(tag("h3", title) if title else None, drawn)
+
+
+def _count(comparisons: int) -> str:
+    return f"{comparisons} comparison{'s' * (comparisons != 1)}"
 
 
 def _untestable(comparisons: Sequence[Comparison]) -> str:

@@ -20,6 +20,7 @@ SCORES = ("csi", "bmse", "bmae", "mse")  # of which curves are drawn
 
 
 def curves_html(findings: Findings) -> Html:
+    """A picture a score and setting, and one key for each setting."""
     parts = []
     styles = {arm: i for i, arm in enumerate(every_arm(findings.collection))}
     for setting, title in SETTINGS.items():
@@ -63,6 +64,7 @@ def curves_html(findings: Findings) -> Html:
 
 
 def costs_html(findings: Findings) -> Html:
+    """Score against each cost that at least two arms have; parameters only where FLOPs are not known."""
     panels = []
     for setting, title in SETTINGS.items():
         rows = [row for row in findings.costs if row.setting == setting]

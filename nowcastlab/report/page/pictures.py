@@ -25,6 +25,7 @@ LINKS_SHOWN = 3
 
 
 def figure_html(figure: Figure, *, name: str, alt: str, caption: str | None = None) -> Html:
+    """A drawing in the page, with `alt` for those who cannot see it; `name` must be the only one of the page."""
     drawn = svg(figure, name=name).replace("<svg ", f'<svg role="img" aria-labelledby="{name}-alt" ', 1)
     first = drawn.index(">") + 1
     title = tag("title", alt, id=f"{name}-alt")

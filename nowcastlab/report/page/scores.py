@@ -11,18 +11,22 @@ DIGITS_TIMES = 100.0  # their errors are printed times this, as in the paper's t
 
 
 def score_title(cell: Cell) -> str:
+    """Above a picture."""
     return f"CSI, {cell.threshold_mmh:g} mm/h and more" if cell.score == "csi" and cell.threshold_mmh else str(cell)
 
 
 def score_scale(cell: Cell) -> float:
+    """What the page multiplies a score by."""
     return DIGITS_TIMES if cell.score == "mse" else 1.0
 
 
 def times(scale: float) -> str:
+    """Behind a title: by what its numbers were multiplied."""
     return f" × {scale:g}" if scale != 1 else ""
 
 
 def slug(cell: Cell) -> str:
+    """A score in the name of an HTML element."""
     return cell.score if cell.threshold_mmh is None else f"{cell.score}-{cell.threshold_mmh:g}".replace(".", "_")
 
 
@@ -37,6 +41,6 @@ def run_names(collection: Collection) -> dict[str, str]:
 
 
 def tested_on(findings: Findings) -> str:
-    """How much. A sequence of moving digits is an episode by itself, so there is nothing to count twice."""
+    """How much."""
     sequences, episodes = findings.tested_on
-    return f"{sequences:,} sequences" + (f" in {episodes:,} episodes" if findings.collection.kind == "radar" else "")
+    return f"{sequences:,} sequences" + (f" in {episodes:,} episodes" if findings.drawn == "episodes" else "")
