@@ -227,11 +227,22 @@ def test_a_stranger_is_refused(strangers: dict[tuple[str, str], tuple[int, str]]
     assert code not in (0, 124), f"{door}, {token}: {'no answer at all' if code else 'let in'}: {said[-2000:]}"
 
 
+# The client's server forks one for each guest while its gRPC threads run, and now and then that one dies at
+# once (ray-project/ray#63202). It is said to guests alone: whom the token does not let in never gets so far.
+FORK_DIED = "Starting Ray client server failed"
+
+
 @pytest.mark.parametrize("door", ["gcs", "client"])
 def test_who_has_the_token_is_let_in(cluster: Hosts, door: str) -> None:
     """So that the refusals above are the token's doing."""
-    script = STRANGERS[door].format(head=cluster.machines[0].address)
-    must(cluster.machines[1], "timeout", "120", "python", "-c", script, environment={"RAY_AUTH_MODE": "token"})
+    head, worker, *_ = cluster.machines
+    asked = ("timeout", "120", "python", "-c", STRANGERS[door].format(head=head.address))
+    for _ in range(5):
+        done = worker.run(*asked, environment={"RAY_AUTH_MODE": "token"})
+        if FORK_DIED not in done.stdout:
+            break
+    logs = "tail -n 30 /tmp/ray/session_latest/logs/ray_client_server*"
+    assert done.returncode == 0, done.stdout[-3000:] + head.run("bash", "-c", logs).stdout[-6000:]
 
 
 def test_the_token_is_its_owners_alone_on_every_node(swept: tuple[Hosts, str]) -> None:
