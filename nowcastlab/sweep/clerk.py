@@ -22,7 +22,8 @@ from nowcastlab.tracking import Mirror
 from nowcastlab.tracking.backend import shown
 from nowcastlab.training.history import FILE_NAME
 
-EVERY_S = 1.0
+EVERY_S, SELDOM_S = 1.0, 10.0  # between rounds: the first for a few trials, the second for hundreds
+SHARE = 0.05  # of a core that rounds may take before they become seldom: the cores are the trials'
 PATIENCE_S = 600.0  # for a tracking server at the end of a sweep
 REFUSALS = 3  # of a server that answers: after so many it will not take what it is given
 IN_A_ROW = 2  # trials that cannot be told in one round, before the server is taken to be away
@@ -92,8 +93,11 @@ class Clerk:
         )
 
     def _work(self) -> None:
-        while not self._stop.wait(EVERY_S):
+        pause = EVERY_S
+        while not self._stop.wait(pause):
+            before = time.thread_time()
             self._round(unfinished="RUNNING")
+            pause = min(max(EVERY_S, (time.thread_time() - before) / SHARE), SELDOM_S)
 
     def _round(self, *, unfinished: str) -> bool:
         """Copy every pending trial once; False if one could not be."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from nowcastlab.training import read_history
 if TYPE_CHECKING:
     from nowcastlab.sweep.clerk import Clerk
 
+REPORT_EVERY_S = 1.0  # from a trial to Tune: for the view alone, since every step is in the trial's folder
 ATTEMPTS = 4  # at a trial that gets no further, because its worker dies or its machine is full
 Say = Callable[[str], None]
 Run = Callable[..., dict[str, Any]]  # as run_trial
@@ -143,7 +145,7 @@ def _fit(
         result = read_result(Path(folders[key]))
         if result is None:
             try:
-                result = run(Trial.from_plain(plain[key]), Path(folders[key]), report=tune.report)
+                result = run(Trial.from_plain(plain[key]), Path(folders[key]), report=_paced(tune.report))
             except Exception as error:
                 if not no_space(error):
                     raise  # Tune tries again, perhaps elsewhere
@@ -176,6 +178,19 @@ def _fit(
         raise NowcastlabError(
             f"Ray Tune gave up the sweep in {folder.path}: {first} Mend that; the same command, run again, goes on."
         ) from error
+
+
+def _paced(report: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """At most so often: a trial waits for each of its reports until Tune has seen to it."""
+    last = -REPORT_EVERY_S
+
+    def paced(metrics: dict[str, Any]) -> None:
+        nonlocal last
+        if time.monotonic() - last >= REPORT_EVERY_S:
+            report(metrics)
+            last = time.monotonic()
+
+    return paced
 
 
 def _progress(folder: Path) -> tuple[int, int]:
