@@ -10,6 +10,19 @@ import numpy as np
 import pytest
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """How `make test` deals the tests out to two processes: whatever uses Ray to the one, since one Ray is enough for
+    two cores, and first, since it takes longest; the rest by modules, whose fixtures are then made once."""
+
+    def uses_ray(item: pytest.Item) -> bool:
+        asked = any(mark.args == ("ray",) for mark in item.iter_markers("xdist_group"))
+        return asked or "ray_address" in getattr(item, "fixturenames", ())
+
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("ray" if uses_ray(item) else str(item.path)))
+    items.sort(key=uses_ray, reverse=True)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Official lists, masks and two real radar sequences, kept beside the project and never in it."""
