@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from nowcastlab.errors import StoreError
+from data_pipeline.days import days_of
 from nowcastlab.progress import progress
 from nowcastlab.units import NOISE_BELOW_PIXEL
 
@@ -87,9 +87,7 @@ def command(
     from nowcastlab.store import StoreWriter, open_store
 
     opened = open_store(store)
-    days = [day for day in opened.days if split is None or day.split == split]
-    if not any(day.frames for day in days):
-        raise StoreError(f"{store} has no frames{f' for {split}' if split else ''}: nothing to learn from.")
+    days = days_of(opened, split, to="learn from")
     levels = count_levels(opened, progress(days, label="denoise", unit="day"))
     outside = boundary_map(boundary, levels, opened)
     settings: dict[str, Any] = {"echoes_per_class": 0.0, "looks": 1} if as_published else {}

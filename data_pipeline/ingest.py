@@ -21,6 +21,7 @@ from data_pipeline.npy_header import LARGEST_SIDE
 from nowcastlab import engine
 from nowcastlab.errors import ConfigError, StoreError
 from nowcastlab.store import DayWriter, Receipt, StoreWriter, open_store
+from nowcastlab.whole_files import write_atomically
 
 PROBLEMS_SHOWN = 5  # of each kind, in the summary; the file holds all
 
@@ -210,9 +211,7 @@ class ProblemLog:
         days = {date.isoformat() for date in committed}
         kept = [problem for problem in self.problems() if problem.day in days]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(self.path.name + ".tmp")
-        temporary.write_text("".join(json.dumps(p.as_dict()) + "\n" for p in planned + kept))
-        os.replace(temporary, self.path)
+        write_atomically(self.path, "".join(json.dumps(p.as_dict()) + "\n" for p in planned + kept).encode())
 
     def append(self, problems: list[Problem]) -> None:
         with open(self.path, "a") as file:

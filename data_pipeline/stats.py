@@ -14,23 +14,21 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcastlab.errors import StoreError
+from data_pipeline.days import days_of
 from nowcastlab.progress import progress
-from nowcastlab.units import NOISE_BELOW_PIXEL, THRESHOLDS_MMH, level_from_mmh, mmh_from_pixel
+from nowcastlab.units import (
+    NOISE_BELOW_PIXEL,
+    RAIN_LEVELS,
+    THRESHOLDS_MMH,
+    level_from_mmh,
+    mmh_from_pixel,
+    rain_classes,
+)
 
 if TYPE_CHECKING:
     from nowcastlab.store import Day, Store
     from nowcastlab.store.record import Record
 
-# Shi et al. 2017, table "Rain rate statistics": one name per class, from no rain upward.
-RAINFALL_LEVELS = (
-    "No / Hardly noticeable",
-    "Light",
-    "Light to moderate",
-    "Moderate",
-    "Moderate to heavy",
-    "Rainstorm warning",
-)
 SPLITS = ("train", "valid", "test", "none")
 
 
@@ -105,12 +103,6 @@ def split_counts(record: Record) -> list[SplitCounts]:
     return counts
 
 
-def class_names() -> list[str]:
-    """`0.5 <= x < 2` and the like, one per class."""
-    edges = [f"{threshold:g}" for threshold in (0.0, *THRESHOLDS_MMH)]
-    return [f"{low} <= x < {high}" for low, high in itertools.pairwise(edges)] + [f"{edges[-1]} <= x"]
-
-
 def described(store: Store, statistics: RainStatistics, split: str | None) -> dict[str, Any]:
     """The whole result, ready for JSON."""
     means = statistics.monthly_mmh
@@ -121,7 +113,7 @@ def described(store: Store, statistics: RainStatistics, split: str | None) -> di
         "split": split or "all",
         "rain_rates": [
             {"rain_rate_mmh": name, "proportion_percent": 100 * float(share), "rainfall_level": level}
-            for name, share, level in zip(class_names(), statistics.proportions, RAINFALL_LEVELS, strict=True)
+            for name, share, level in zip(rain_classes(), statistics.proportions, RAIN_LEVELS, strict=True)
         ],
         "valid_pixels": int(statistics.levels.sum()),
         "splits": [dataclasses.asdict(counts) for counts in split_counts(store.record)],
@@ -173,9 +165,7 @@ def command(store: str, split: str | None, figure: Path | None, as_json: bool) -
     from nowcastlab.store import open_store
 
     opened = open_store(store)
-    days = [day for day in opened.days if split is None or day.split == split]
-    if not any(day.frames for day in days):
-        raise StoreError(f"{store} has no frames{f' for {split}' if split else ''}: nothing to count.")
+    days = days_of(opened, split, to="count")
     statistics = rain_statistics(opened, progress(days, label="stats", unit="day"))
     result = described(opened, statistics, split)
     click.echo(json.dumps(result, indent=2) if as_json else as_text(result))

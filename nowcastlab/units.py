@@ -8,6 +8,7 @@ A pixel is a byte; p = pixel / 255 is what networks see and scores are summed in
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import overload
 
@@ -24,9 +25,25 @@ NOISE_BELOW_PIXEL = 71
 
 THRESHOLDS_MMH = (0.5, 2.0, 5.0, 10.0, 30.0)
 
+# Shi et al. 2017, table "Rain rate statistics": what it calls the classes that begin at 0 and at each threshold.
+RAIN_LEVELS = (
+    "No / Hardly noticeable",
+    "Light",
+    "Light to moderate",
+    "Moderate",
+    "Moderate to heavy",
+    "Rainstorm warning",
+)
+
 # The balanced weights: WEIGHTS[i] from WEIGHT_FROM_MMH[i] on, picked by the true pixel.
 WEIGHT_FROM_MMH = (0.0, 2.0, 5.0, 10.0, 30.0)
 WEIGHTS = (1.0, 2.0, 5.0, 10.0, 30.0)
+
+
+def rain_classes() -> list[str]:
+    """`0.5 <= x < 2` and the like, one for each of RAIN_LEVELS."""
+    edges = [f"{rate:g}" for rate in (0.0, *THRESHOLDS_MMH)]
+    return [f"{low} <= x < {high}" for low, high in itertools.pairwise(edges)] + [f"{edges[-1]} <= x"]
 
 
 @overload

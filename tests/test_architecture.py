@@ -12,8 +12,8 @@ LIBRARY = ROOT / "nowcastlab"
 
 # Top to bottom: a module imports only from lines above its own, or from its own line.
 LAYERS = [
-    ["errors"],
-    ["units", "progress"],
+    ["errors", "whole_files"],
+    ["units", "progress", "metric_names"],
     ["store", "windows", "moving_digits"],
     ["models", "losses"],
     ["config"],

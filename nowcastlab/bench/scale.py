@@ -98,9 +98,9 @@ class Replay:
         self._recording, self._reports, self._speed_up = recording, reports, speed_up
 
     def __call__(self, trial: Trial, folder: Path, report: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-        from nowcastlab.store.writer import write_atomically
         from nowcastlab.sweep.trial import FINISHED, RESULT
         from nowcastlab.training.history import History
+        from nowcastlab.whole_files import write_atomically
 
         folder.mkdir(parents=True, exist_ok=True)
         began = time.time()

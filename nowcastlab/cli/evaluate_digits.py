@@ -14,7 +14,7 @@ from nowcastlab.cli.evaluation import read_facts
 from nowcastlab.cli.forecasters import Subject
 from nowcastlab.errors import StoreError
 from nowcastlab.progress import progress
-from nowcastlab.store.writer import write_atomically
+from nowcastlab.whole_files import whole_file, write_atomically
 
 
 def evaluate_run(subject: Subject, folder: Path, *, limit: int, device: Any, again: bool, as_json: bool) -> None:
@@ -33,8 +33,10 @@ def evaluate_run(subject: Subject, folder: Path, *, limit: int, device: Any, aga
     else:
         errors = _errors(subject, limit, device)
         folder.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # first: old scores beside new facts would pass for new ones
         write_atomically(facts_path, json.dumps(facts, indent=1).encode())
-        np.savez_compressed(path, mse=errors)
+        with whole_file(path) as file:
+            np.savez_compressed(file, mse=errors)
     result = {**facts, "mse": float(errors.mean()), "file": str(path)}
     if as_json:
         click.echo(json.dumps({**result, "mse_per_lead": errors.mean(0).tolist()}))

@@ -34,7 +34,7 @@ from nowcastlab.protocol import (
 from nowcastlab.protocol.evaluate import scorer_for
 from nowcastlab.skill import SequenceScores, load_scores, save_scores
 from nowcastlab.store import Store, open_store
-from nowcastlab.store.writer import write_atomically
+from nowcastlab.whole_files import write_atomically
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

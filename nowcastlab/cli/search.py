@@ -17,7 +17,7 @@ from nowcastlab.cli.verbs import run
 if TYPE_CHECKING:
     from nowcastlab.config import TrainConfig
     from nowcastlab.sweep.search import Search
-    from nowcastlab.sweep.searching import SearchResult
+    from nowcastlab.sweep.search.driver import SearchResult
 
 SHOWN = 8  # trials in the table
 
@@ -36,7 +36,7 @@ def search_command(build: Callable[[str], Search], doc: str | None, *, trials: i
         "--folder", type=click.Path(path_type=Path), default=Path("work/sweeps"), show_default=True, help="For results."
     )
     def command(scale: str, trials: int, cpus_per_trial: float, gpus_per_trial: float, folder: Path) -> None:
-        from nowcastlab.sweep.searching import run_search
+        from nowcastlab.sweep.search.driver import run_search
 
         search = build(scale)
         click.echo(f"{search.question}\n{search.name}, {scale} scale: {trials} trials over {', '.join(search.space)}.")
@@ -58,7 +58,7 @@ def search_command(build: Callable[[str], Search], doc: str | None, *, trials: i
 
 def as_text(result: SearchResult) -> str:
     """The best trials as a table, what mattered, and the command that trains the best."""
-    from nowcastlab.sweep.searching import shown
+    from nowcastlab.sweep.search.design import shown
 
     search = result.folder.search
     names = list(search.space)

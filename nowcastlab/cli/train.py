@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nowcastlab.cli.completion import complete_models
+from nowcastlab.metric_names import TRAIN_LOSS, VALID_BEST_STEP, VALID_SCORE
 from nowcastlab.progress import progress
 
 if TYPE_CHECKING:
@@ -223,11 +224,11 @@ def _train(config: TrainConfig, folder: Path, before: Progress | None) -> TrainR
 
         def report(metrics: dict[str, Any]) -> None:
             bar.update(metrics["step"] - bar.n)
-            if "train/loss" in metrics:
-                bar.set_postfix(loss=f"{metrics['train/loss']:.4g}", refresh=False)
-            if "valid/score" in metrics:
-                best = "  the best so far" if metrics["valid/best_step"] == metrics["step"] else ""
-                bar.write(f"step {metrics['step']:,}: validation {metrics['valid/score']:.6g}{best}", file=sys.stderr)
+            if TRAIN_LOSS in metrics:
+                bar.set_postfix(loss=f"{metrics[TRAIN_LOSS]:.4g}", refresh=False)
+            if VALID_SCORE in metrics:
+                best = "  the best so far" if metrics[VALID_BEST_STEP] == metrics["step"] else ""
+                bar.write(f"step {metrics['step']:,}: validation {metrics[VALID_SCORE]:.6g}{best}", file=sys.stderr)
 
         with _asked_to_stop() as stop:
             return train(config, report, folder=folder, stop=stop)

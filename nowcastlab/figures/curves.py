@@ -15,6 +15,7 @@ import numpy as np
 
 from nowcastlab.errors import ConfigError
 from nowcastlab.figures.embed import INK
+from nowcastlab.metric_names import TRAIN_LOSS, VALID_SCORE
 from nowcastlab.skill import SequenceScores, per_lead
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ def training_curve(history: Sequence[Mapping[str, Any]], *, title: str = "") -> 
     """The training loss, and the validation score with its best, by update; `read_history` gives the records."""
     from matplotlib.figure import Figure
 
-    losses = _series(history, "train/loss")
-    valid = _series(history, "valid/score")
+    losses = _series(history, TRAIN_LOSS)
+    valid = _series(history, VALID_SCORE)
     if not losses[0] and not valid[0]:
         raise ConfigError("The history holds no report yet: there is no curve to draw.")
     figure = Figure(figsize=(8.4, 3.1), dpi=120, layout="constrained")

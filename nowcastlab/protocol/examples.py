@@ -10,7 +10,6 @@ can stand beside each other.
 from __future__ import annotations
 
 import datetime as dt
-import io
 import os
 import zipfile
 import zlib
@@ -28,8 +27,8 @@ from nowcastlab.moving_digits import TestSet
 from nowcastlab.protocol.benchmark import HKO7, Benchmark, Sequences
 from nowcastlab.protocol.offline import forecast_from
 from nowcastlab.store import Store
-from nowcastlab.store.writer import write_atomically
 from nowcastlab.units import level_from_mmh
+from nowcastlab.whole_files import whole_file
 
 KEPT = 3  # examples a trial
 LOOKED_AT = 40  # windows, spread over the run: enough to find rain, few enough to read at once
@@ -170,9 +169,8 @@ def save_examples(path: str | os.PathLike[str], examples: Examples) -> None:
         "links_stride": np.array(examples.links_stride, np.int64),
     }
     arrays |= {name: getattr(examples, name) for name in ("links", "excluded") if getattr(examples, name) is not None}
-    content = io.BytesIO()
-    np.savez_compressed(content, allow_pickle=False, **arrays)
-    write_atomically(Path(path), content.getvalue())
+    with whole_file(Path(path)) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def load_examples(path: str | os.PathLike[str]) -> Examples:

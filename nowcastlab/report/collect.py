@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nowcastlab.errors import ReportError
+from nowcastlab.metric_names import DIGITS_MSE, MAIN_SCORE
 from nowcastlab.tracking import TrackedTrial
 from nowcastlab.tracking.sweep_record import SweepRecord
 
@@ -66,7 +67,7 @@ class Collection:
     @property
     def kind(self) -> str:
         """radar or digits."""
-        return "digits" if any("test/mse" in t.metrics for trials in self.arms.values() for t in trials) else "radar"
+        return "digits" if any(DIGITS_MSE in t.metrics for trials in self.arms.values() for t in trials) else "radar"
 
     @property
     def digits(self) -> str | None:
@@ -90,8 +91,7 @@ class Collection:
     def settings(self, arm: str) -> tuple[str, ...]:
         """How an arm was tested."""
         metrics = self.arms[arm][0].metrics
-        prefixes = {"digits": "test/mse", "offline": "offline/bmse", "online": "online/bmse"}
-        return tuple(setting for setting in SETTINGS if prefixes[setting] in metrics)
+        return tuple(setting for setting in SETTINGS if MAIN_SCORE[setting] in metrics)
 
     def deterministic(self, arm: str) -> bool:
         """A baseline: it has nothing that a seed could change."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nowcastlab.metric_names import MAIN_SCORE, SECONDS
 from nowcastlab.report.collect import Cell, Collection
-
-# The score by which arms are weighed against their cost, by setting: all of them are better lower.
-SCORE = {"digits": "test/mse", "offline": "offline/bmse", "online": "online/bmse"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +24,7 @@ def cost_rows(collection: Collection) -> tuple[CostRow, ...]:
     """Every arm in every setting, in the collection's order. The front is drawn within a setting."""
     flops = {arm: arm_flops(collection, arm) for arm in collection.arms}
     rows = []
-    for setting, metric in SCORE.items():
+    for setting, metric in MAIN_SCORE.items():
         its = [
             _row(collection, arm, setting, metric, flops[arm])
             for arm in collection.arms
@@ -54,7 +52,7 @@ def arm_flops(collection: Collection, arm: str) -> int | None:
 
 
 def _row(collection: Collection, arm: str, setting: str, metric: str, flops: int | None) -> CostRow:
-    seconds = collection.cell(arm, "seconds")
+    seconds = collection.cell(arm, SECONDS)
     hours = seconds and Cell(
         values=tuple(value / 3600 for value in seconds.values), seeds=seconds.seeds, run_ids=seconds.run_ids
     )

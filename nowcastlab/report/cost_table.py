@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nowcastlab.report.cost import SCORE, CostRow
+from nowcastlab.metric_names import DIGITS_MSE, MAIN_SCORE, SECONDS
+from nowcastlab.report.cost import CostRow
 from nowcastlab.report.findings import Findings
 from nowcastlab.report.table import Column, Content, Entry, Row, Section, Table, provenance
 from nowcastlab.report.tables import SETTING_TITLES, ordered
@@ -14,17 +15,17 @@ def cost_table(findings: Findings) -> Table:
     """A section a setting, an arm a row; all of it also by --explain."""
     digits = findings.collection.kind == "digits"
     columns = (
-        Column(title="Hours", metric="seconds", decimals=3, better=""),
+        Column(title="Hours", metric=SECONDS, decimals=3, better=""),
         Column(title="#Parameters", metric="parameters", better=""),
         Column(title="GFLOPs", metric="flops", better=""),
-        Column(title="Test MSE x 100", metric="test/mse", decimals=3, scale=100.0)
+        Column(title="Test MSE x 100", metric=DIGITS_MSE, decimals=3, scale=100.0)
         if digits
         else Column(title="B-MSE", metric="bmse"),
         Column(title="On the front of", metric="front", better=""),
     )
     rows = {(row.setting, row.arm): row for row in findings.costs}
     sections = []
-    for setting in SCORE:
+    for setting in MAIN_SCORE:
         its = [rows[setting, arm] for arm in ordered(findings.collection, setting) if (setting, arm) in rows]
         if its:
             sections.append(Section(title=SETTING_TITLES[setting], rows=tuple(_row(row) for row in its)))

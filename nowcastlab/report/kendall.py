@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcastlab.errors import ReportError
+from nowcastlab.metric_names import metric_name, score_name
 from nowcastlab.report.collect import Collection
 from nowcastlab.report.findings import Findings
-from nowcastlab.report.paper import ERRATA, KENDALL, THRESHOLDS_MMH
+from nowcastlab.report.paper import ERRATA, KENDALL
 from nowcastlab.report.table import Column, Content, Entry, Row, Section, Table, provenance
 from nowcastlab.significance import Tau, kendall, kendall_gain
+from nowcastlab.units import THRESHOLDS_MMH
 
 ERRORS = {"MSE": "mse", "MAE": "mae", "B-MSE": "bmse", "B-MAE": "bmae"}
 SKILLS = tuple((name, rate) for name in ("csi", "hss") for rate in THRESHOLDS_MMH)
@@ -36,14 +38,11 @@ class Points:
         ]
         self.arms = [arm for arm, _, _ in its]
         self.run_ids = tuple(dict.fromkeys(trial.run_id for _, _, trial in its))
-        self._values = [
-            {name.removeprefix(f"{setting}/"): value for name, value in trial.metrics.items()}
-            for _, setting, trial in its
-        ]
+        self._metrics = [(setting, trial.metrics) for _, setting, trial in its]
 
-    def __call__(self, metric: str) -> NDArray[np.float64] | None:
+    def __call__(self, score: str, threshold_mmh: float | None = None) -> NDArray[np.float64] | None:
         """None where a run lacks it: a threshold that was never observed."""
-        values = [point.get(metric) for point in self._values]
+        values = [metrics.get(metric_name(setting, score, threshold_mmh)) for setting, metrics in self._metrics]
         return None if None in values else np.array(values, np.float64)
 
     @property
@@ -55,13 +54,12 @@ def kendall_table(findings: Findings) -> Table:
     """Table 5: each error with each skill score, these runs' above the paper's."""
     points = Points(findings.collection)
     columns = tuple(
-        Column(title=f"{name.upper()} {rate:g}", metric=f"{name}/r{rate:g}", decimals=2, group=name.upper(),
+        Column(title=f"{name.upper()} {rate:g}", metric=score_name(name, rate), decimals=2, group=name.upper(),
                short=f"r >= {rate:g}")
         for name, rate in SKILLS
     )  # fmt: skip
     ours = tuple(
-        Row(title=title, cells=tuple(_entry(points, ERRORS[title], column.metric) for column in columns))
-        for title in ERRORS
+        Row(title=title, cells=tuple(_entry(points, ERRORS[title], *skill) for skill in SKILLS)) for title in ERRORS
     )
     paper = tuple(
         Row(title=title, cells=tuple(Entry(text=f"{tau:.2f}", value=tau) for tau in KENDALL[title])) for title in ERRORS
@@ -86,7 +84,7 @@ def kendall_table(findings: Findings) -> Table:
 def tracking_gains(findings: Findings) -> dict[str, Tau]:
     """By how much B-MSE tracks the skill scores more closely than MSE, and B-MAE than MAE: mean gain in |tau|."""
     points = Points(findings.collection)
-    skills = [values for name, rate in SKILLS if (values := points(f"{name}/r{rate:g}")) is not None]
+    skills = [values for name, rate in SKILLS if (values := points(name, rate)) is not None]
     gains = {}
     for balanced, plain in (("B-MSE", "MSE"), ("B-MAE", "MAE")):
         one, other = points(ERRORS[balanced]), points(ERRORS[plain])
@@ -96,8 +94,8 @@ def tracking_gains(findings: Findings) -> dict[str, Tau]:
     return gains
 
 
-def _entry(points: Points, error: str, skill: str) -> Content:
-    x, y = points(error), points(skill)
+def _entry(points: Points, error: str, skill: str, threshold_mmh: float) -> Content:
+    x, y = points(error), points(skill, threshold_mmh)
     if x is None or y is None:
         return None
     tau = kendall(x, y, points.arms)

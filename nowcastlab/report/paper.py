@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nowcastlab.metric_names import DIGITS_MSE, parse_metric
 from nowcastlab.significance import Published
-
-THRESHOLDS_MMH = (0.5, 2.0, 5.0, 10.0, 30.0)
+from nowcastlab.units import THRESHOLDS_MMH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,28 +83,27 @@ SEEDS = 3  # of the rows that have deviations; one run of the others
 
 def published(arm: str, metric: str) -> Published | None:
     """The printed number behind a metric's name in MLflow, as `offline/csi/r30` or `test/mse`; None: not printed."""
-    if metric == "test/mse":
+    if metric == DIGITS_MSE:
         row = MNIST.get(arm)
         return Published(value=row.mse, std=row.std, seeds=SEEDS, digit=1e-5) if row else None
-    setting, _, score = metric.partition("/")
+    setting, score, threshold_mmh = parse_metric(metric)
     means, stds = {"offline": (OFFLINE, OFFLINE_STD), "online": (ONLINE, ONLINE_STD)}.get(setting, ({}, {}))
     if arm not in means:
         return None
-    value, digit = _number(means[arm], score)
+    value, digit = _number(means[arm], score, threshold_mmh)
     if arm in stds:
-        return Published(value=value, std=_number(stds[arm], score)[0], seeds=SEEDS, digit=digit)
+        return Published(value=value, std=_number(stds[arm], score, threshold_mmh)[0], seeds=SEEDS, digit=digit)
     return Published(value=value, std=0.0 if arm in SEEDLESS else None, seeds=1, digit=digit)
 
 
 SEEDLESS = ("Last-Frame", "ROVER-Linear", "ROVER-Nonlinear")
 
 
-def _number(row: RadarRow, score: str) -> tuple[float, float]:
-    """Of `csi/r30` or `bmse`: the number, and one unit of its last printed digit."""
-    name, _, rate = score.partition("/r")
-    if not rate:
-        return float(getattr(row, name)), 1.0
-    return float(getattr(row, name)[THRESHOLDS_MMH.index(float(rate))]), 1e-4
+def _number(row: RadarRow, score: str, threshold_mmh: float | None) -> tuple[float, float]:
+    """The number, and one unit of its last printed digit."""
+    if threshold_mmh is None:
+        return float(getattr(row, score)), 1.0
+    return float(getattr(row, score)[THRESHOLDS_MMH.index(threshold_mmh)]), 1e-4
 
 
 # Table 5: Kendall's tau of an error with CSI, then with HSS, at the five thresholds.
@@ -115,18 +114,8 @@ KENDALL: dict[str, tuple[float, ...]] = {
     "B-MAE": (-0.74, -0.59, -0.58, -0.82, -0.92, -0.67, -0.57, -0.59, -0.83, -0.92),
 }
 
-# Table 2: share of pixels in each class of rain rate, per cent; classes begin at these rates in mm/h.
-RAIN_FROM_MMH = (0.0, *THRESHOLDS_MMH)
+# Table 2: share of pixels in each class of rain rate, per cent.
 RAIN_PERCENT = (90.25, 4.38, 2.46, 1.35, 1.14, 0.42)
-
-RAIN_LEVELS = (
-    "No / Hardly noticeable",
-    "Light",
-    "Light to moderate",
-    "Moderate",
-    "Moderate to heavy",
-    "Rainstorm warning",
-)
 
 # By the table of `nowcastlab report` that shows the paper's numbers.
 ERRATA = {

@@ -6,14 +6,13 @@ scores of any run tell, over the valid pixels of the target frames. Every run of
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from nowcastlab.errors import ReportError
 from nowcastlab.report.findings import Findings
-from nowcastlab.report.paper import RAIN_FROM_MMH, RAIN_LEVELS, RAIN_PERCENT, THRESHOLDS_MMH
+from nowcastlab.report.paper import RAIN_PERCENT
 from nowcastlab.report.table import Column, Entry, Row, Section, Table, provenance
+from nowcastlab.units import RAIN_LEVELS, THRESHOLDS_MMH, rain_classes
 
 
 def rain_table(findings: Findings) -> Table:
@@ -32,7 +31,7 @@ def rain_table(findings: Findings) -> Table:
     run = next(iter(findings.collection.arms.values()))[0].run_id
     rows = []
     for name, share, count, paper, level in zip(
-        class_names(), shares, -np.diff(edges), RAIN_PERCENT, RAIN_LEVELS, strict=True
+        rain_classes(), shares, -np.diff(edges), RAIN_PERCENT, RAIN_LEVELS, strict=True
     ):
         facts = {"pixels": int(count), "of": pixels, "n": f"{sequences} sequences, {episodes} episodes"}
         ours = Entry(text=f"{share:.2f}", value=float(share), facts=facts, run_ids=(run,))
@@ -55,8 +54,3 @@ def rain_table(findings: Findings) -> Table:
             "The paper: its whole archive. A whole store's: python -m data_pipeline stats STORE.",
         ),
     )
-
-
-def class_names() -> list[str]:
-    edges = [f"{rate:g}" for rate in RAIN_FROM_MMH]
-    return [f"{a} <= x < {b}" for a, b in itertools.pairwise(edges)] + [f"{edges[-1]} <= x"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nowcastlab.errors import ReportError
+from nowcastlab.metric_names import DIGITS_MSE, metric_name
 from nowcastlab.report.findings import DECISIVE, Findings
 from nowcastlab.report.paper import SEEDS, published
 from nowcastlab.report.table import Column, Entry, Row, Section, Table, provenance
@@ -21,8 +22,8 @@ PAPER_PAIRS = {
               ("Traj-L13", "Traj-L9"), ("Traj-L17", "Traj-L13")),
 }  # fmt: skip
 PAPER_METRICS = {
-    "hko7": ("offline/bmse", "offline/bmae", "online/bmse", "online/bmae"),
-    "mnist": ("test/mse",),
+    "hko7": tuple(metric_name(setting, score) for setting in ("offline", "online") for score in DECISIVE["radar"]),
+    "mnist": (DIGITS_MSE,),
 }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nowcastlab.errors import ReportError
+from nowcastlab.metric_names import radar_metrics
 from nowcastlab.report.collect import Collection, collect
 from nowcastlab.significance import EpisodeSums
 from nowcastlab.skill import SequenceScores, load_scores, summarize
@@ -91,21 +92,10 @@ def from_files(files: Sequence[ScoreFile]) -> tuple[Collection, Load]:
     return collect(trials), lambda trial, setting: sums[trial.arm, trial.seed, setting]
 
 
-def score_metrics(setting: str, scores: SequenceScores) -> dict[str, float]:
-    """The table's numbers by the names they have in MLflow."""
-    summary = summarize(scores)
-    metrics = {f"{setting}/{name}": summary[name] for name in ("bmse", "bmae", "mse", "mae")}
-    for name in ("csi", "hss", "pod", "far"):
-        for threshold, value in zip(summary["thresholds_mmh"], summary[name], strict=True):
-            if value is not None:
-                metrics[f"{setting}/{name}/r{threshold:g}"] = value
-    return metrics
-
-
 def _trial(arm: str, seed: int, files: dict[str, tuple[ScoreFile, SequenceScores]]) -> TrackedTrial:
     metrics: dict[str, float] = {}
     for setting, (_, scores) in files.items():
-        metrics |= score_metrics(setting, scores)
+        metrics |= radar_metrics(setting, summarize(scores))
     seedless = all(file.seed is None for file, _ in files.values())
     tested = {_tested_on(scores) for _, scores in files.values()}
     if len(tested) > 1:

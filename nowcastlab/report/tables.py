@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nowcastlab.metric_names import DIGITS_MSE, metric_name
 from nowcastlab.report.collect import Collection
-from nowcastlab.report.paper import MNIST, OFFLINE, ONLINE, THRESHOLDS_MMH
+from nowcastlab.report.paper import MNIST, OFFLINE, ONLINE
 from nowcastlab.report.standing import standing
 from nowcastlab.report.table import Column, Row, Section, Table, provenance
+from nowcastlab.units import THRESHOLDS_MMH
 
 SWEEPS = {"mnist": "links-vs-kernel", "hko7": "hko7-benchmark"}
 SETTING_TITLES = {"offline": "Offline setting", "online": "Online setting", "digits": ""}
@@ -15,9 +17,9 @@ SETTING_TITLES = {"offline": "Offline setting", "online": "Online setting", "dig
 
 def mnist_table(collection: Collection) -> Table:
     """Table 1: MovingMNIST++ with parameter counts. Rows are the paper's columns: they fit a terminal better."""
-    columns = (Column(title="Test MSE x 100", metric="test/mse", decimals=3, scale=100.0),)
+    columns = (Column(title="Test MSE x 100", metric=DIGITS_MSE, decimals=3, scale=100.0),)
     rows = tuple(
-        Row(title=arm, label=_parameters(collection, arm), cells=(collection.cell(arm, "test/mse"),))
+        Row(title=arm, label=_parameters(collection, arm), cells=(collection.cell(arm, DIGITS_MSE),))
         for arm in ordered(collection, "digits")
     )
     return Table(
@@ -79,7 +81,7 @@ def radar_columns(setting: str) -> tuple[Column, ...]:
     skills = tuple(
         Column(
             title=f"{name.upper()} {rate:g}",
-            metric=f"{setting}/{name}/r{rate:g}",
+            metric=metric_name(setting, name, rate),
             decimals=4,
             better="higher",
             group=name.upper(),
@@ -89,7 +91,7 @@ def radar_columns(setting: str) -> tuple[Column, ...]:
         for rate in THRESHOLDS_MMH
     )
     errors = tuple(
-        Column(title=title, metric=f"{setting}/{name}", decimals=0)
+        Column(title=title, metric=metric_name(setting, name), decimals=0)
         for name, title in (("bmse", "B-MSE"), ("bmae", "B-MAE"))
     )
     return skills + errors

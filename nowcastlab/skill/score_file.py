@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from nowcastlab.errors import ConfigError, StoreError
 from nowcastlab.skill.sequence_scores import AXES, OPTIONAL, SequenceScores
+from nowcastlab.whole_files import whole_file
 
 _REQUIRED = [name for name in AXES if not any(name in names for names in OPTIONAL.values())]
 _ZIP = b"PK\x03\x04"
@@ -53,16 +54,9 @@ _DAMAGE = (
 def save_scores(path: str | os.PathLike[str], scores: SequenceScores) -> None:
     """Write the file whole or not at all: a reader, or a crash, never meets half of one."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        try:
-            with open(partial, "wb") as file:
-                np.savez_compressed(file, allow_pickle=False, **scores.arrays())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with whole_file(path) as file:
+            np.savez_compressed(file, allow_pickle=False, **scores.arrays())
     except OSError as error:
         raise StoreError(f"{path}: the scores cannot be written: {error.strerror or error}.") from error
 

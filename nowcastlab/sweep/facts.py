@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from nowcastlab.store import open_store
-from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.design import Sweep, Trial
+from nowcastlab.whole_files import write_atomically
 
 STORE = "store.json"
 SYNTHETIC = "synthetic"

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from nowcastlab.errors import ConfigError, StoreError
-from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.design import Sweep, Trial
 from nowcastlab.sweep.trial import FINISHED, RESULT, read_result
+from nowcastlab.whole_files import write_atomically
 
 SWEEP = "sweep.json"
 

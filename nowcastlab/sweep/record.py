@@ -1,8 +1,7 @@
 """A trial's folder in MLflow's terms: what its run is called, filtered and grouped by, and what it holds.
 
-    train/loss, valid/score, ...        curves by update, from history.jsonl
-    test/mse, offline/csi/r0.5, ...     final scores, one value each
-    test/by_lead/mse, offline/by_lead/csi/r0.5, ...   the same by lead: the step is the lead, in minutes for radar
+    train/loss, offline/csi/r0.5, ...   its numbers, as nowcastlab.metric_names has them: curves by update, from
+                                        history.jsonl; final scores, one value each; the same scores by lead
     examples.npz, scores-*.npz          what reports are made of
     pictures/forecast.png, links.png    what a person looks at
     environment.txt, config.json        what it ran with
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nowcastlab import __version__
+from nowcastlab.metric_names import DIGITS_MSE, DIGITS_MSE_BY_LEAD, ERRORS, SECONDS, by_lead_name, radar_metrics
 from nowcastlab.protocol import load_examples
 from nowcastlab.skill import load_scores, summarize
 from nowcastlab.sweep.design import DIGITS, Trial
@@ -25,9 +25,8 @@ from nowcastlab.sweep.facts import protocol_of
 from nowcastlab.sweep.trial import ENVIRONMENT, EXAMPLES, FAILED, FINISHED, PRUNED, read_result, scores_path
 from nowcastlab.tracking import Data, TrialRecord
 from nowcastlab.training import read_history
+from nowcastlab.whole_files import whole_file
 
-ERRORS = ("bmse", "bmae", "mse", "mae")
-SKILL = ("csi", "hss", "pod", "far")
 SKILL_BY_LEAD = ("csi", "hss")
 
 
@@ -76,9 +75,8 @@ def draw_pictures(folder: Path, trouble: dict[str, str]) -> list[Path]:
             examples = load_examples(source)
             if examples.links is not None:
                 links_picture(examples).save(links)
-            unfinished = forecast.with_suffix(".tmp.png")
-            examples_picture(examples).save(unfinished)
-            unfinished.replace(forecast)  # last: where it is, both are
+            with whole_file(forecast) as file:  # last: where it is, both are
+                examples_picture(examples).save(file, format="PNG")
         except Exception as error:
             # whatever it is, a picture is never worth a run without its scores
             trouble["nowcastlab.pictures"] = f"not drawn: {type(error).__name__}: {error}"
@@ -135,34 +133,29 @@ def _tags(trial: Trial, folder: Path, code_version: str, result: dict[str, Any])
 
 
 def _curves(folder: Path, result: dict[str, Any]) -> dict[str, dict[int, float]]:
-    curves: dict[str, dict[int, float]] = {"seconds": {0: result["seconds"]}}
+    curves: dict[str, dict[int, float]] = {SECONDS: {0: result["seconds"]}}
     for setting, scores in result["scores"].items():
         if setting == DIGITS:
-            curves["test/mse"] = {0: scores["mse"]}
-            curves["test/by_lead/mse"] = {i + 1: value for i, value in enumerate(scores["mse_per_lead"])}
+            curves[DIGITS_MSE] = {0: scores["mse"]}
+            curves[DIGITS_MSE_BY_LEAD] = {i + 1: value for i, value in enumerate(scores["mse_per_lead"])}
         else:
             curves |= _radar_curves(setting, summarize(load_scores(scores_path(folder, setting)), by_lead=True))
     return curves
 
 
 def _radar_curves(setting: str, scores: dict[str, Any]) -> dict[str, dict[int, float]]:
-    """A threshold that never occurred has no score."""
-    curves: dict[str, dict[int, float]] = {}
-    leads = [round(minutes) for minutes in scores["lead_minutes"]]
-    for name in ERRORS:
-        curves[f"{setting}/{name}"] = {0: scores[name]}
-        curves[f"{setting}/by_lead/{name}"] = _without_none(zip(leads, scores["per_lead"][name], strict=True))
-    for name in SKILL:
+    """A lead at which a threshold never occurred has no score."""
+    by_lead = {by_lead_name(setting, score): scores["per_lead"][score] for score in ERRORS}
+    for score in SKILL_BY_LEAD:
         for j, threshold in enumerate(scores["thresholds_mmh"]):
-            curves[f"{setting}/{name}/r{threshold:g}"] = _without_none([(0, scores[name][j])])
-            if name in SKILL_BY_LEAD:
-                values = [row[j] for row in scores["per_lead"][name]]
-                curves[f"{setting}/by_lead/{name}/r{threshold:g}"] = _without_none(zip(leads, values, strict=True))
-    return {name: curve for name, curve in curves.items() if curve}
-
-
-def _without_none(points: Any) -> dict[int, float]:
-    return {step: value for step, value in points if value is not None}
+            by_lead[by_lead_name(setting, score, threshold)] = [row[j] for row in scores["per_lead"][score]]
+    curves = {name: {0: value} for name, value in radar_metrics(setting, scores).items()}
+    leads = [round(minutes) for minutes in scores["lead_minutes"]]
+    for name, values in by_lead.items():
+        curve = {lead: value for lead, value in zip(leads, values, strict=True) if value is not None}
+        if curve:
+            curves[name] = curve
+    return curves
 
 
 def _data(trial: Trial) -> Data:

@@ -12,7 +12,7 @@ import json
 import time
 from pathlib import Path
 
-from nowcastlab.store.writer import write_atomically
+from nowcastlab.whole_files import write_atomically
 
 FILE_NAME = "clock.json"
 

@@ -41,7 +41,6 @@ from nowcastlab.protocol import (
 from nowcastlab.protocol.examples import KEPT
 from nowcastlab.skill import SequenceScores, load_scores, save_scores, summarize
 from nowcastlab.store import Store, open_near
-from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.attempts import Report, attempt
 from nowcastlab.sweep.design import DIGITS, ONLINE, Trial
 from nowcastlab.sweep.environment import environment_facts, environment_text
@@ -49,6 +48,7 @@ from nowcastlab.sweep.stopwatch import Stopwatch
 from nowcastlab.training import build_model, load_trained, train
 from nowcastlab.training.checkpoints import STATE, Checkpoints
 from nowcastlab.training.machine import computing, pick_device
+from nowcastlab.whole_files import whole_file, write_atomically
 
 RESULT = "result.json"
 EXAMPLES = "examples.npz"
@@ -180,9 +180,8 @@ def _digits_errors(trial: Trial, folder: Path, path: Path) -> Any:
         errors = evaluate_digits(
             model, test, frames_in=config.data.in_frames, leads=config.data.leads, device=pick_device(config.device)
         )
-    temporary = path.with_name(path.name + ".tmp.npz")
-    np.savez_compressed(temporary, mse=errors)
-    temporary.replace(path)
+    with whole_file(path) as file:
+        np.savez_compressed(file, mse=errors)
     return errors
 
 

@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 from nowcastlab.errors import TrainingError
+from nowcastlab.whole_files import sync_folder
 
 FOLDER = "checkpoints"
 STATE, MANIFEST = "state.pt", "manifest.json"
@@ -73,11 +74,11 @@ class Checkpoints:
             writing.mkdir()
             _write(writing / STATE, content)
             _write(writing / MANIFEST, _sealed({**manifest, "facts": dict(facts)}))
-            _sync_folder(writing)
+            sync_folder(writing)
             if place.exists():  # a damaged one, or one from before a fall-back
                 shutil.rmtree(place)
             os.rename(writing, place)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError as error:
             shutil.rmtree(writing, ignore_errors=True)
             raise TrainingError(
@@ -200,11 +201,3 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -9,6 +9,7 @@ from torch import Tensor
 from nowcastlab.config import DigitsData, TrainConfig
 from nowcastlab.errors import StoreError
 from nowcastlab.losses import mean_squared_error
+from nowcastlab.metric_names import VALID, VALID_SCORE, metric_name
 from nowcastlab.models import Forecaster
 from nowcastlab.moving_digits import MovingDigits, load_digits
 from nowcastlab.training.task import Batch, autocast
@@ -52,7 +53,7 @@ class DigitsTask:
             inputs, truth = self._on_device(_whole(self.source.batch(VALIDATION_SEED, indices, split="valid")))
             total += mean_squared_error(model(inputs, self.data.leads), truth).double().item() * len(indices)
         model.train(was_training)
-        return {"valid/score": total / count, "valid/mse": total / count}
+        return {VALID_SCORE: total / count, metric_name(VALID, "mse"): total / count}
 
     def _on_device(self, batch: Batch) -> tuple[Tensor, Tensor]:
         frames = torch.from_numpy(batch.frames).to(self.device)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nowcastlab.config import TrainConfig
+from nowcastlab.metric_names import VALID_SCORE
 from nowcastlab.training.ahead import read_ahead
 from nowcastlab.training.history import History
 from nowcastlab.training.machine import computing, pick_device
@@ -69,7 +70,7 @@ def train(
                     history.append({"step": step, **metrics})
                     report({"step": step, **metrics})
                 stopping = trainer.progress.stopped_early or stop()
-                if "valid/score" in metrics or step % config.checkpoint_every == 0 or stopping:
+                if VALID_SCORE in metrics or step % config.checkpoint_every == 0 or stopping:
                     history.sync()
                     trainer.save()
                 if stopping:

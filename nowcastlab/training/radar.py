@@ -10,13 +10,12 @@ from torch import Tensor
 from nowcastlab.config import RadarData, TrainConfig
 from nowcastlab.errors import StoreError
 from nowcastlab.losses import radar_loss
+from nowcastlab.metric_names import VALID, VALID_SCORE, radar_metrics
 from nowcastlab.models import Forecaster
 from nowcastlab.skill import Scorer, concatenate, summarize
 from nowcastlab.store import Store, open_near
 from nowcastlab.training.task import Batch, autocast
 from nowcastlab.windows import training_starts, valid_starts, walk
-
-ERRORS = ("bmse", "bmae", "mse", "mae")
 
 
 class RadarTask:
@@ -69,11 +68,7 @@ class RadarTask:
                 )
             )
         table = summarize(concatenate(parts))
-        metrics = {"valid/score": table["bmse"] + table["bmae"], **{f"valid/{name}": table[name] for name in ERRORS}}
-        for rate_mmh, csi in zip(table["thresholds_mmh"], table["csi"], strict=True):
-            if csi is not None:
-                metrics[f"valid/csi/r{rate_mmh:g}"] = csi
-        return metrics
+        return {VALID_SCORE: table["bmse"] + table["bmae"], **radar_metrics(VALID, table, skill=("csi",))}
 
     def _read(self, split: str, starts: NDArray[np.int64]) -> Batch:
         stamps = starts[:, None] + self.data.interval_minutes * np.arange(self.data.frames)

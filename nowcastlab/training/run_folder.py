@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nowcastlab.config import TrainConfig
 from nowcastlab.errors import ConfigError, StoreError, TrainingError
-from nowcastlab.store.writer import write_atomically
+from nowcastlab.whole_files import write_atomically
 
 CONFIG = "config.json"
 LOCK = ".lock"

@@ -13,6 +13,7 @@ import torch
 
 from nowcastlab.config import TrainConfig
 from nowcastlab.errors import StoreError, TrainingError
+from nowcastlab.metric_names import TRAIN_LOSS, VALID_BEST_STEP, VALID_SCORE
 from nowcastlab.models import Forecaster, build
 from nowcastlab.training.checkpoints import Checkpoints, CheckpointWarning
 from nowcastlab.training.machine import machine_facts
@@ -91,7 +92,7 @@ class Trainer:
         """Loss and gradient norm (before clipping) since the last report, which this is."""
         progress = self.progress
         metrics = {
-            "train/loss": progress.loss_sum / progress.steps_summed,
+            TRAIN_LOSS: progress.loss_sum / progress.steps_summed,
             "train/grad_norm": progress.norm_sum / progress.steps_summed,
             "train/learning_rate": self.optimiser.param_groups[0]["lr"],
         }
@@ -103,7 +104,7 @@ class Trainer:
         """Score the validation data; note a new best, or that patience has run out."""
         progress = self.progress
         scores = self.task.validate(self.model)
-        score = scores["valid/score"]
+        score = scores[VALID_SCORE]
         if not math.isfinite(score):
             raise TrainingError(f"The validation score is {score} at step {progress.step}. {self._advice()}")
         if score < progress.best_score:
@@ -111,7 +112,7 @@ class Trainer:
         else:
             progress.validations_since_best += 1
             progress.stopped_early = 0 < self.config.patience <= progress.validations_since_best
-        return {**scores, "valid/best_score": progress.best_score, "valid/best_step": progress.best_step}
+        return {**scores, "valid/best_score": progress.best_score, VALID_BEST_STEP: progress.best_step}
 
     def save(self) -> None:
         """The best first, so that a checkpoint never speaks of a best that is not there."""

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -183,8 +184,6 @@ def test_a_damaged_scores_file_is_not_taken_for_scores(tiny_store: Path, tmp_pat
 
 
 def test_a_run_on_moving_digits_gets_the_paper_s_test(tmp_path: Path) -> None:
-    import numpy as np
-
     small = ["--set", "max_steps=1", "--set", "batch_size=1", "--set", "data.valid_sequences=1"]
     command("train", "--model", "conv-k3-d1", "--out", tmp_path, *small)
     out = json.loads(command("evaluate", tmp_path, "--limit", 3, "--json").stdout)
@@ -195,3 +194,25 @@ def test_a_run_on_moving_digits_gets_the_paper_s_test(tmp_path: Path) -> None:
     assert "Scored before" in command("evaluate", tmp_path, "--limit", 3).output
     assert "is there and not of this evaluation" in refused("evaluate", tmp_path, "--limit", 2)
     assert json.loads(command("evaluate", tmp_path, "--limit", 2, "--json", "--again").stdout)["sequences"] == 2
+
+
+def test_scores_of_digits_that_were_cut_short_are_not_taken_for_those_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the facts of an evaluation and its scores, the scores from before are gone, not passed off."""
+    from nowcastlab.cli import evaluate_digits
+
+    small = ["--set", "max_steps=1", "--set", "batch_size=1", "--set", "data.valid_sequences=1"]
+    command("train", "--model", "conv-k3-d1", "--out", tmp_path, *small)
+    command("evaluate", tmp_path, "--limit", 3)
+
+    def killed(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate_digits, "whole_file", killed)
+        CliRunner().invoke(main_group, ["evaluate", str(tmp_path), "--limit", "2", "--again"])
+    out = json.loads(command("evaluate", tmp_path, "--limit", 2, "--json").stdout)
+    assert out["sequences"] == 2
+    with np.load(tmp_path / "scores-digits.npz") as file:
+        assert len(file["mse"]) == 2

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nowcastlab.metric_names import DIGITS_MSE, radar_metrics
 from nowcastlab.report import Findings, collect, find
 from nowcastlab.report.paper import OFFLINE, OFFLINE_STD, ONLINE, ONLINE_STD
-from nowcastlab.report.source import score_metrics
 from nowcastlab.significance import EpisodeSums
-from nowcastlab.skill import SequenceScores, save_scores
+from nowcastlab.skill import SequenceScores, save_scores, summarize
 from nowcastlab.tracking import Mirror, TrackedTrial, TrialRecord, connect
 from nowcastlab.tracking.sweep_record import SweepRecord
 from nowcastlab.units import THRESHOLDS_MMH
@@ -156,8 +156,8 @@ def findings_of(sweep: MadeSweep) -> Findings:
 
 def _metrics(setting: str, scores: Scores) -> dict[str, float]:
     if isinstance(scores, SequenceScores):
-        return score_metrics(setting, scores)
-    return {"test/mse": float(scores.mean())}
+        return radar_metrics(setting, summarize(scores))
+    return {DIGITS_MSE: float(scores.mean())}
 
 
 def _record(folder: Path, sweep: MadeSweep, arm: str, seed: int, by_setting: Mapping[str, Scores]) -> TrialRecord:

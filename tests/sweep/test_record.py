@@ -12,6 +12,11 @@ from mlflow.entities import Run
 from PIL import Image
 
 from nowcastlab.config import mnist_config, radar_config
+from nowcastlab.report.collect import Cell
+from nowcastlab.report.source import ScoreFile, from_files, from_mlflow
+from nowcastlab.report.table import Row
+from nowcastlab.report.tables import hko7_table, mnist_table
+from nowcastlab.skill import load_scores, summarize
 from nowcastlab.store import open_store
 from nowcastlab.sweep import DIGITS, OFFLINE, Arm, Radar, Sweep, Trial, run_trial
 from nowcastlab.sweep.record import draw_pictures, record_of
@@ -106,6 +111,28 @@ def test_scores_of_radar_come_as_one_value_and_by_lead_in_minutes(tracked: Track
         by_lead = curve(client, run, f"offline/by_lead/{name}")
         assert sorted(by_lead) == list(range(6, 126, 6))
         assert run.data.metrics[f"offline/{name}"] == pytest.approx(sum(by_lead.values()) / 20)
+
+
+def test_a_report_finds_the_scores_by_the_names_they_were_written_with(tracked: Tracked) -> None:
+    client, _, root = tracked
+    (row,) = mnist_table(from_mlflow(client, "on-digits")[0]).sections[0].rows
+    assert means(row) == [json.loads((root / "Traj-L2-s1" / "result.json").read_text())["scores"]["digits"]["mse"]]
+    (section,) = hko7_table(from_mlflow(client, "on-radar")[0]).sections
+    for row, folder in zip(section.rows, ("Last-Frame-s0", "ConvGRU-s1"), strict=True):
+        scores = summarize(load_scores(root / folder / "scores-offline.npz"))
+        assert means(row) == [*scores["csi"], *scores["hss"], scores["bmse"], scores["bmae"]]
+
+
+def means(row: Row) -> list[float | None]:
+    return [cell.mean if isinstance(cell, Cell) else None for cell in row.cells]
+
+
+def test_what_a_report_makes_of_a_file_of_scores_is_what_its_run_has(tracked: Tracked) -> None:
+    _, runs, root = tracked
+    file = ScoreFile(arm="A", seed=1, setting=OFFLINE, path=root / "ConvGRU-s1" / "scores-offline.npz")
+    (trial,) = from_files([file])[0].arms["A"]
+    final = {name: value for name, value in runs["ConvGRU s1"].data.metrics.items() if name.startswith("offline/")}
+    assert trial.metrics == {name: value for name, value in final.items() if "/by_lead/" not in name}
 
 
 def test_what_reports_are_made_of_can_be_read_back(tracked: Tracked) -> None:

@@ -19,7 +19,8 @@ from nowcastlab.cli.search import as_text, train_command
 from nowcastlab.config import TrainConfig, mnist_config
 from nowcastlab.errors import ConfigError
 from nowcastlab.sweep.search import Choice, Real, Search, SearchFolder, Whole
-from nowcastlab.sweep.searching import SearchResult, found_in, open_study, run_search
+from nowcastlab.sweep.search.driver import SearchResult, run_search
+from nowcastlab.sweep.search.study import found_in, open_study
 
 STEPS = 9
 
@@ -29,7 +30,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_search import small_search
-from nowcastlab.sweep.searching import run_search
+from nowcastlab.sweep.search.driver import run_search
 run_search(small_search(), trials={trials}, root=Path({root!r}), tracking_uri={uri!r})
 """
 

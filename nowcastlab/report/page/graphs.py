@@ -6,6 +6,7 @@ import numpy as np
 
 from nowcastlab.figures.cost import CostPoint, draw_cost
 from nowcastlab.figures.leads import LeadCurve, draw_key, draw_leads
+from nowcastlab.metric_names import parse_metric
 from nowcastlab.report.cost import CostRow, cost_of
 from nowcastlab.report.findings import Findings
 from nowcastlab.report.page.markup import Html, join, tag
@@ -72,7 +73,7 @@ def costs_html(findings: Findings) -> Html:
             known = [(row, _cost(row, kind)) for row in rows]
             if sum(cost is not None for _, cost in known) < 2 or (kind == "parameters" and _has_flops(findings)):
                 continue
-            cell = Cell(score=rows[0].metric.rpartition("/")[2])
+            cell = Cell(score=parse_metric(rows[0].metric)[1])
             scale = score_scale(cell)
             points = [
                 CostPoint(name=row.arm, cost=cost, score=row.score.mean, std=row.score.std, on_front=kind in row.front)

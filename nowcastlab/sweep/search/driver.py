@@ -12,49 +12,33 @@ ASHA's rungs, which it keeps in memory, are empty, and the number of trials is c
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import optuna
 import ray
 from optuna.trial import FrozenTrial, TrialState
 
 from nowcastlab import engine
 from nowcastlab.errors import NowcastlabError
+from nowcastlab.metric_names import VALID_SCORE
 from nowcastlab.progress import progress
-from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.clerk import Clerk
 from nowcastlab.sweep.design import Trial
 from nowcastlab.sweep.driver import ATTEMPTS, Say, code_version
 from nowcastlab.sweep.plan import duration
 from nowcastlab.sweep.preflight import check_cluster
-from nowcastlab.sweep.search import SEARCH, Choice, Range, Real, Search, SearchFolder
-from nowcastlab.sweep.trial import FAILED, FINISHED, PRUNED, run_trial
+from nowcastlab.sweep.search.design import Search, shown
+from nowcastlab.sweep.search.folder import SEARCH, SearchFolder
+from nowcastlab.sweep.search.rungs import read_verdict, run_by_rungs, write_verdict
+from nowcastlab.sweep.search.study import Found, as_found, ask, found_in, importance_in, left_behind, open_study
+from nowcastlab.sweep.trial import FAILED, FINISHED, PRUNED
 from nowcastlab.tracking import Mirror, connect
 from nowcastlab.training import read_history
 
 POLL_S = 0.2
-WAIT_S = 60.0  # of a worker, for the driver's word
-VERDICT = "verdict.json"  # in a trial's folder: whether it may go on beyond its last rung
-NEVER_BEGUN = "never_begun"
-SCORE = "valid/score"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """One trial of a search that has ended."""
-
-    number: int
-    values: dict[str, Any]
-    outcome: str  # finished, pruned, failed
-    score: float | None  # the best validation; of a pruned trial the last
-    step: int
-    error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,14 +54,6 @@ class SearchResult:
         """Of those that were trained to their end."""
         finished = [one for one in self.found if one.outcome == FINISHED and one.score is not None]
         return min(finished, key=lambda one: (one.score, one.number), default=None)
-
-
-@dataclass(kw_only=True)
-class _Running:
-    asked: optuna.Trial
-    trial: Trial
-    folder: Path
-    judged: int = 0  # the last rung that was
 
 
 def run_search(
@@ -103,9 +79,8 @@ def run_search(
             tags={"sweep": search.name, "scale": search.scale, "question": search.question},
         )
         clerk = Clerk(search.name, folder, mirror, code_version())
-        for frozen in study.get_trials(deepcopy=False):
-            if frozen.state.is_finished() and NEVER_BEGUN not in frozen.user_attrs:
-                clerk.watch(search.trial(frozen.number, frozen.params))
+        for one in sorted(found_in(study), key=lambda one: one.number):
+            clerk.watch(search.trial(one.number, one.values))
         clerk.start()
         driver = _Driver(folder, study, clerk, say)
         interrupted = False
@@ -127,33 +102,12 @@ def run_search(
         )
 
 
-def open_study(folder: SearchFolder) -> optuna.Study:
-    """The study in a folder, made where there is none."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(folder.journal)))
-    search = folder.search
-    pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=search.first_rung, reduction_factor=search.reduction)
-    return optuna.create_study(study_name=search.name, storage=storage, pruner=pruner, load_if_exists=True)
-
-
-def found_in(study: optuna.Study) -> list[Found]:
-    """The trials that have ended, best first; then the pruned, those that got furthest first; then the failed."""
-    found = [_found(t) for t in study.get_trials(deepcopy=False) if t.state.is_finished()]
-    order = {FINISHED: 0, PRUNED: 1}
-    known = [one for one in found if one is not None]
-    return sorted(
-        known,
-        key=lambda one: (order.get(one.outcome, 2), -one.step * (one.outcome == PRUNED), one.score or 0.0, one.number),
-    )
-
-
-def importance_in(study: optuna.Study, *, least: int = 6) -> dict[str, float]:
-    """How much of the spread of scores each range explains (fANOVA), from trials that were trained to their end."""
-    scores = {t.value for t in study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])}
-    if len(scores) < least:
-        return {}
-    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
-    return {k: float(v) for k, v in optuna.importance.get_param_importances(study, evaluator=evaluator).items()}
+@dataclass(kw_only=True)
+class _Running:
+    asked: optuna.Trial
+    trial: Trial
+    folder: Path
+    judged: int = 0  # the last rung that was
 
 
 class _Driver:
@@ -164,13 +118,13 @@ class _Driver:
         self._under_way: dict[Any, _Running] = {}
 
     def run(self, trials: int, cpus_each: float, gpus_each: float, cpus: int | None) -> None:
-        resumed = self._left_behind()
+        resumed = left_behind(self._study, self._search)
         ended = len(found_in(self._study))
         if not resumed and ended >= trials:
             return
         engine.connect(cpus=cpus)
         check_cluster(cpus_each, gpus_each, self._say)
-        remote = ray.remote(num_cpus=cpus_each, num_gpus=gpus_each, max_retries=ATTEMPTS - 1)(_work)
+        remote = ray.remote(num_cpus=cpus_each, num_gpus=gpus_each, max_retries=ATTEMPTS - 1)(run_by_rungs)
         with progress(total=trials, label="search", unit="trials") as bar:
             bar.update(min(ended, trials))
             try:
@@ -179,7 +133,7 @@ class _Driver:
                         if resumed:
                             self._start(remote, resumed.pop(0))
                         elif len(found_in(self._study)) + len(self._under_way) < trials:
-                            self._start(remote, self._ask())
+                            self._start(remote, ask(self._study, self._search))
                         else:
                             break
                     if not self._under_way:
@@ -193,30 +147,6 @@ class _Driver:
             finally:
                 for reference in self._under_way:
                     ray.cancel(reference, force=True)
-
-    def _left_behind(self) -> list[optuna.Trial]:
-        """What ran when the last driver ended. One whose point was only half written down is counted as never begun."""
-        resumed = []
-        for frozen in self._study.get_trials(deepcopy=False, states=[TrialState.RUNNING, TrialState.WAITING]):
-            asked = optuna.Trial(self._study, frozen._trial_id)
-            if frozen.params.keys() == self._search.space.keys():
-                resumed.append(asked)
-            else:
-                asked.set_user_attr(NEVER_BEGUN, True)
-                self._study.tell(frozen.number, state=TrialState.FAIL)
-        return resumed
-
-    def _ask(self) -> optuna.Trial:
-        """A point that depends on the seed, its number and what is known so far: not on how often we were killed."""
-        number = len(self._study.get_trials(deepcopy=False))
-        seed = int(np.random.SeedSequence([self._search.seed, number]).generate_state(1)[0])
-        sampler: optuna.samplers.BaseSampler = optuna.samplers.TPESampler(
-            seed=seed, n_startup_trials=1, constant_liar=True
-        )
-        if number < self._search.spread_trials:
-            sampler = _Given(self._search.spread_point(number))
-        self._study.sampler = sampler
-        return self._study.ask({name: _distribution(wide) for name, wide in self._search.space.items()})
 
     def _start(self, remote: Any, asked: optuna.Trial) -> None:
         trial = self._search.trial(asked.number, asked.params)
@@ -232,16 +162,15 @@ class _Driver:
         assert running.trial.config is not None
         rungs = self._search.rungs(running.trial.config.max_steps)
         for entry in read_history(running.folder):
-            if SCORE not in entry:
+            if VALID_SCORE not in entry:
                 continue
             step = entry["step"]
             if step not in known:
-                running.asked.report(entry[SCORE], step)
+                running.asked.report(entry[VALID_SCORE], step)
             if step in rungs and step > running.judged:
                 running.judged = step
-                if _verdict(running.folder).get("step", 0) < step:  # else judged by a driver before this one
-                    word = {"step": step, "stop": running.asked.should_prune()}
-                    write_atomically(running.folder / VERDICT, json.dumps(word).encode())
+                if read_verdict(running.folder).get("step", 0) < step:  # else judged by a driver before this one
+                    write_verdict(running.folder, step=step, stop=running.asked.should_prune())
 
     def _end(self, reference: Any, trials: int, say: Callable[[str], object]) -> None:
         running = self._under_way[reference]
@@ -256,71 +185,17 @@ class _Driver:
             ) from None
         del self._under_way[reference]
         self._judge(running)  # what came since the last look
-        frozen = self._tell(running, result)
-        found = _found(frozen)
-        assert found is not None
+        found = as_found(self._tell(running, result))
         say(f"  [{len(found_in(self._study))}/{trials}] {_line(found, running.trial, result['seconds'])}")
 
     def _tell(self, running: _Running, result: dict[str, Any]) -> FrozenTrial:
         if result["status"] == FINISHED:
-            best = min(entry[SCORE] for entry in read_history(running.folder) if SCORE in entry)
+            best = min(entry[VALID_SCORE] for entry in read_history(running.folder) if VALID_SCORE in entry)
             return self._study.tell(running.asked, best)
         if result["status"] == PRUNED:
             return self._study.tell(running.asked, state=TrialState.PRUNED)
         running.asked.set_user_attr("error", result.get("error", ""))
         return self._study.tell(running.asked, state=TrialState.FAIL)
-
-
-class _Given(optuna.samplers.BaseSampler):
-    """Proposes one point."""
-
-    def __init__(self, point: dict[str, Any]) -> None:
-        self._point = point
-
-    def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
-        return {}
-
-    def sample_relative(self, study: Any, trial: Any, search_space: Any) -> dict[str, Any]:
-        return {}
-
-    def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
-        return self._point[param_name]
-
-
-def _work(plain: dict[str, Any], folder: str, rungs: set[int]) -> dict[str, Any]:
-    """One trial on a worker, which waits at every rung for the driver's word."""
-    at = _Rung(folder=Path(folder), rungs=rungs, stopped=_verdict(Path(folder)).get("stop", False))
-    return run_trial(Trial.from_plain(plain), Path(folder), report=at.note, stop=at.stop)
-
-
-@dataclass(kw_only=True)
-class _Rung:
-    folder: Path
-    rungs: set[int]
-    stopped: bool  # before this attempt, which came too late to be told at the rung
-    step: int = 0  # the rung the trial stands at; 0 between rungs
-
-    def note(self, metrics: dict[str, Any]) -> None:
-        self.step = metrics["step"] if SCORE in metrics and metrics["step"] in self.rungs else 0
-
-    def stop(self) -> bool:
-        """A driver that says nothing is gone, or a shared folder slow: training on costs less than standing still."""
-        deadline = time.monotonic() + WAIT_S
-        while self.step and time.monotonic() < deadline:
-            word = _verdict(self.folder)
-            if word.get("step", 0) >= self.step:
-                self.step = 0
-                return word["stop"]
-            time.sleep(0.05)
-        self.step = 0
-        return self.stopped
-
-
-def _verdict(folder: Path) -> dict[str, Any]:
-    try:
-        return json.loads((folder / VERDICT).read_bytes())
-    except FileNotFoundError:
-        return {}
 
 
 def _room(cpus_each: float, gpus_each: float) -> int:
@@ -329,28 +204,6 @@ def _room(cpus_each: float, gpus_each: float) -> int:
     room = [have.get("CPU", 1) / cpus_each] if cpus_each else []
     room += [have.get("GPU", 0) / gpus_each] if gpus_each else []
     return max(1, int(min(room, default=1)))
-
-
-def _distribution(wide: Range) -> optuna.distributions.BaseDistribution:
-    if isinstance(wide, Choice):
-        return optuna.distributions.CategoricalDistribution(wide.values)
-    if isinstance(wide, Real):
-        return optuna.distributions.FloatDistribution(wide.low, wide.high, log=wide.log)
-    return optuna.distributions.IntDistribution(wide.low, wide.high, step=wide.step)
-
-
-def _found(frozen: FrozenTrial) -> Found | None:
-    if NEVER_BEGUN in frozen.user_attrs:
-        return None
-    outcomes = {TrialState.COMPLETE: FINISHED, TrialState.PRUNED: PRUNED}
-    return Found(
-        number=frozen.number,
-        values=dict(frozen.params),
-        outcome=outcomes.get(frozen.state, FAILED),
-        score=frozen.value,
-        step=frozen.last_step or 0,
-        error=frozen.user_attrs.get("error", ""),
-    )
 
 
 def _line(found: Found, trial: Trial, seconds: float) -> str:
@@ -363,8 +216,3 @@ def _line(found: Found, trial: Trial, seconds: float) -> str:
     else:
         how = f"failed: {found.error}"
     return f"{trial.arm}: {how} ({duration(seconds)}; {point})"
-
-
-def shown(value: Any) -> str:
-    """A value of a range, short enough for a table."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

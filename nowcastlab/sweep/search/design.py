@@ -12,17 +12,14 @@
 The first points are spread over the space, the others proposed by Optuna's TPE sampler. They are judged by validation,
 never by the test set. Most trials are stopped early by asynchronous successive halving (ASHA, Li et al. 2020): of those
 that reach a rung (first_rung updates, then `reduction` times as many, and so on) only the best 1/reduction go on.
-`nowcastlab.sweep.searching` runs it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,11 +27,7 @@ from scipy.stats import qmc
 
 from nowcastlab.config import TrainConfig
 from nowcastlab.errors import ConfigError
-from nowcastlab.store.writer import write_atomically
 from nowcastlab.sweep.design import NAME, Trial
-from nowcastlab.sweep.folder import claimed, read_sealed
-
-SEARCH, STUDY = "search.json", "study.journal"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,50 +148,6 @@ class Search:
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
 
-class SearchFolder:
-    """work/sweeps/links-search-demo/: search.json, study.journal, trials/t000-s1/ and so on."""
-
-    def __init__(self, root: Path, search: Search) -> None:
-        self.path = Path(root) / f"{search.name}-{search.scale}"
-        self.search = search
-
-    def trial(self, trial: Trial) -> Path:
-        return self.path / "trials" / trial.key
-
-    @property
-    def journal(self) -> Path:
-        return self.path / STUDY
-
-    @contextmanager
-    def claim(self) -> Iterator[None]:
-        """One driver at a time; and the search must be the one that was begun here."""
-        with claimed(self.path, "search", self._settle):
-            yield
-
-    def _settle(self) -> None:
-        path = self.path / SEARCH
-        plain = {"identity": self.search.identity, **self.search.to_plain()}
-        begun = read_sealed(path, "search")
-        if begun is not None and begun["identity"] != plain["identity"]:
-            changed = [name for name in plain if name != "identity" and begun.get(name) != _as_read(plain[name])]
-            raise ConfigError(
-                f"The search was changed after it was begun in {self.path} ({', '.join(changed)}). Put it back as "
-                "it was to go on, or give it another name."
-            )
-        write_atomically(path, json.dumps(plain, indent=1).encode())
-        self._mend()
-
-    def _mend(self) -> None:
-        """What a killed driver may have left of Optuna's journal: its lock, for which others wait half a minute, and
-        half a line, to which the next would be glued."""
-        self.journal.with_name(STUDY + ".lock").unlink(missing_ok=True)
-        if self.journal.exists():
-            content = self.journal.read_bytes()
-            whole = content[: content.rfind(b"\n") + 1]
-            if len(whole) < len(content):
-                write_atomically(self.journal, whole)
-
-
 def _at(wide: Range, part: float) -> Any:
     """A value of a range, 0 <= part < 1 of the way through it."""
     if isinstance(wide, Choice):
@@ -210,5 +159,6 @@ def _at(wide: Range, part: float) -> Any:
     return float(wide.low + (wide.high - wide.low) * part)
 
 
-def _as_read(value: Any) -> Any:
-    return json.loads(json.dumps(value))
+def shown(value: Any) -> str:
+    """A value of a range, short enough for a table."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
