@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -62,7 +62,7 @@ class Clerk:
             self._failed[trial.key] = why
             self._pending[trial.key] = trial
 
-    def finish(self, *, unfinished: str, status: str, artifacts: Sequence[Path]) -> None:
+    def finish(self, *, unfinished: str, status: str) -> None:
         """Copy what is left and close the sweep's own run; wait for the server if need be.
 
         Trials without an end get the status `unfinished`.
@@ -71,7 +71,7 @@ class Clerk:
         if self._thread.ident is not None:
             self._thread.join()
         self._until_done(lambda: self._round(unfinished=unfinished))
-        self._until_done(lambda: self._closed(status, artifacts))
+        self._until_done(lambda: self._closed(status))
 
     def _until_done(self, work: Callable[[], bool]) -> None:
         deadline, refusals = time.monotonic() + self._patience_s, 0
@@ -141,9 +141,9 @@ class Clerk:
                 self._pending.pop(trial.key, None)
             self._copied.pop(key, None)
 
-    def _closed(self, status: str, artifacts: Sequence[Path]) -> bool:
+    def _closed(self, status: str) -> bool:
         try:
-            self._mirror.close_sweep(status=status, artifacts=artifacts)
+            self._mirror.close_sweep(status=status)
         except Exception as error:
             self.trouble = {f"the end of {self._name}": _first_line(error)}
             return False

@@ -78,8 +78,8 @@ def run_sweep(
             params={"scale": sweep.scale, "arms": len(sweep.arms), "seeds": list(sweep.seeds)},
             tags={"sweep": sweep.name, "scale": sweep.scale, "question": sweep.question},
             identities={key_of(trial): trial.identity for trial in sweep.trials},
+            artifacts=[folder.path / SWEEP, *write_store_facts(sweep, folder.path)],
         )
-        records = [folder.path / SWEEP, *write_store_facts(sweep, folder.path)]
         folder.forget_failures()
         clerk = Clerk(
             sweep.name, folder, mirror, code_version(), patience_s=PATIENCE_S if patience_s is None else patience_s
@@ -92,7 +92,7 @@ def run_sweep(
             _run_trials(folder, clerk, failed, cpus_per_trial, gpus_per_trial, cpus, run, say)
         finally:
             status = "FINISHED" if not folder.missing() else "FAILED" if failed else "KILLED"
-            clerk.finish(unfinished="KILLED", status=status, artifacts=records)
+            clerk.finish(unfinished="KILLED", status=status)
         missing = folder.missing()
         return SweepResult(
             folder=folder,

@@ -77,21 +77,23 @@ class Mirror:
         params: Mapping[str, Any],
         tags: Mapping[str, str],
         identities: Mapping[str, str] | None = None,
+        artifacts: Sequence[Path] = (),
     ) -> str:
-        """The parent run of a sweep. `identities`, by trial key, must be those of the runs that are there already."""
+        """The parent run of a sweep, with what it is asked to do (`artifacts`) on record before its first trial.
+        `identities`, by trial key, must be those of the runs that are there already."""
         with answering(self.uri):
             self._look_around(identities or {})
             run = self._run(key, name, {**tags, f"{TAG}.kind": "sweep"}, parent=None)
             self.parent_id = run.run_id
             self._log_params(run, params)
+            for path in artifacts:
+                self._client.log_artifact(self.parent_id, str(path))
             self._client.update_run(run.run_id, status="RUNNING")
         return self.parent_id
 
-    def close_sweep(self, *, status: str, artifacts: Sequence[Path] = ()) -> None:
+    def close_sweep(self, *, status: str) -> None:
         """May be called again where it raised."""
         assert self.parent_id is not None
-        for path in artifacts:
-            self._client.log_artifact(self.parent_id, str(path))
         self._client.set_terminated(self.parent_id, status=status)
 
     def answers(self) -> bool:

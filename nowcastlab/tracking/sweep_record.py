@@ -27,7 +27,7 @@ SWEEP, STORE = "sweep.json", "store.json"
 
 @dataclass(frozen=True, kw_only=True)
 class SweepRecord:
-    """The parent run of a sweep at one scale. `plain` is `Sweep.to_plain()`, empty until the sweep's driver has ended;
+    """The parent run of a sweep at one scale. `plain` is `Sweep.to_plain()`, on record since before its first trial;
     `store` what its radar store is, empty for moving digits and for sweeps that did not record it."""
 
     run_id: str

@@ -79,16 +79,15 @@ def digits_run(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     uri = f"sqlite:///{folder}/mlflow.db"
     mirror = Mirror(connect(uri), sweep.name)
-    mirror.open_sweep(
-        key="looked-at/demo", name="looked-at demo", params={}, tags={"sweep": "looked-at", "scale": "demo"}
-    )
+    record = folder / "sweep.json"
+    record.write_text(json.dumps(sweep.to_plain()))
+    tags = {"sweep": "looked-at", "scale": "demo"}
+    mirror.open_sweep(key="looked-at/demo", name="looked-at demo", params={}, tags=tags, artifacts=[record])
     for trial in sweep.trials:
         result = run_trial(trial, folder / trial.key)
         assert result["status"] == "finished", result
         mirror.sync(record_of(trial, folder / trial.key, code_version="c" * 40, unfinished="RUNNING"))
-    record = folder / "sweep.json"
-    record.write_text(json.dumps(sweep.to_plain()))
-    mirror.close_sweep(status="FINISHED", artifacts=[record])
+    mirror.close_sweep(status="FINISHED")
     return uri
 
 

@@ -100,19 +100,25 @@ def make(folder: Path, sweep: MadeSweep) -> str:
     uri = f"sqlite:///{folder}/mlflow.db"
     mirror = Mirror(connect(uri), sweep.name)
     tags = {"sweep": sweep.name, "scale": sweep.scale}
-    mirror.open_sweep(key=f"{sweep.name}/{sweep.scale}", name=sweep.name, params={}, tags=tags)
     trials = [(arm, seed, its) for arm, seeds in sweep.arms.items() for seed, its in seeds.items()]
-    for arm, seed, its in reversed(trials) if sweep.reverse else trials:
-        if f"{arm}-s{seed}" not in sweep.left_out:
-            mirror.sync(_record(folder / f"{sweep.name}-{arm}-{seed}", sweep, arm, seed, its))
     plain = {f"{arm}-s{seed}": {"arm": arm, "seed": seed, "config": None} for arm, seed, _ in trials}
     files = {"sweep.json": {"comparisons": [list(p) for p in sweep.comparisons], "trials": plain}}
     if sweep.store:
         files["store.json"] = dict(sweep.store)
     for name, content in files.items():
         (folder / name).write_text(json.dumps(content))
+    mirror.open_sweep(
+        key=f"{sweep.name}/{sweep.scale}",
+        name=sweep.name,
+        params={},
+        tags=tags,
+        artifacts=[folder / name for name in files],
+    )
+    for arm, seed, its in reversed(trials) if sweep.reverse else trials:
+        if f"{arm}-s{seed}" not in sweep.left_out:
+            mirror.sync(_record(folder / f"{sweep.name}-{arm}-{seed}", sweep, arm, seed, its))
     whole = not sweep.unfinished and not sweep.left_out
-    mirror.close_sweep(status="FINISHED" if whole else "KILLED", artifacts=[folder / name for name in files])
+    mirror.close_sweep(status="FINISHED" if whole else "KILLED")
     return uri
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from mlflow.exceptions import MlflowException
 
 from nowcastlab.errors import TrackingError
 from nowcastlab.tracking import Mirror, TrialRecord, connect
+from nowcastlab.tracking.sweep_record import read_sweep_records
 
 HISTORY = [{"step": step, "train/loss": 1 / step} for step in range(1, 6)]
 RECORD = TrialRecord(key="s/demo/A-s1", name="A s1", params={"arm": "A"}, tags={"arm": "A"}, history=HISTORY)
@@ -130,3 +132,12 @@ def test_a_run_of_another_design_is_not_written_to(uri: str) -> None:
         TrackingError, match=r"has a run of s/demo/A-s1 that was set up otherwise \(identity aaaaaaaaaaaa"
     ):
         mirror.open_sweep(key="s/demo", name="s", params={}, tags={}, identities={RECORD.key: "b" * 64})
+
+
+def test_what_a_sweep_will_compare_is_on_record_before_its_first_trial(uri: str, tmp_path: Path) -> None:
+    asked = tmp_path / "sweep.json"
+    asked.write_text(json.dumps({"comparisons": [["A", "B"]], "trials": {}}))
+    client = connect(uri)
+    Mirror(client, "asked").open_sweep(key="asked/demo", name="s", params={}, tags={"scale": "demo"}, artifacts=[asked])
+    (record,) = read_sweep_records(client, "asked")
+    assert (record.status, record.comparisons) == ("RUNNING", [("A", "B")])

@@ -77,6 +77,7 @@ def run_search(
             name=f"{search.name} ({search.scale})",
             params={"scale": search.scale, "seed": search.seed, **{k: str(v) for k, v in search.space.items()}},
             tags={"sweep": search.name, "scale": search.scale, "question": search.question},
+            artifacts=[folder.path / SEARCH],
         )
         clerk = Clerk(search.name, folder, mirror, code_version())
         for one in sorted(found_in(study), key=lambda one: one.number):
@@ -90,9 +91,7 @@ def run_search(
             interrupted = True
         finally:
             whole = not interrupted and len(found_in(study)) >= trials
-            clerk.finish(
-                unfinished="KILLED", status="FINISHED" if whole else "KILLED", artifacts=[folder.path / SEARCH]
-            )
+            clerk.finish(unfinished="KILLED", status="FINISHED" if whole else "KILLED")
         return SearchResult(
             folder=folder,
             found=found_in(study),
