@@ -35,7 +35,7 @@ proof: $(VENV)/.made
 	$(BIN)/python sweeps/balanced_loss_proof.py
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
 
 # `ray up` over three machines made of Linux namespaces, one of which is lost: root on Linux, about five minutes.
 test-cluster: $(VENV)/.made

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+# Tests that use Ray. `make test` deals tests out to two processes: these to one of them, since one Ray is enough for
+# two cores, and first, since they take longest; the others by modules, whose fixtures are then made once.
+RAY = (
+    "tests/sweep/",
+    "tests/docs/",
+    "tests/cli/test_evaluate.py",
+    "tests/data_pipeline/test_ingest.py",
+    "tests/protocol/test_offline.py",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """How `make test` deals the tests out to two processes: whatever uses Ray to the one, since one Ray is enough for
-    two cores, and first, since it takes longest; the rest by modules, whose fixtures are then made once."""
+    items.sort(key=lambda item: not item.nodeid.startswith(RAY))
 
-    def uses_ray(item: pytest.Item) -> bool:
-        asked = any(mark.args == ("ray",) for mark in item.iter_markers("xdist_group"))
-        return asked or "ray_address" in getattr(item, "fixturenames", ())
 
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("ray" if uses_ray(item) else str(item.path)))
-    items.sort(key=uses_ray, reverse=True)
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist: without it all tests run in this process
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class RayInOneProcess(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "ray" if nodeid.startswith(RAY) else nodeid.partition("::")[0]
+
+    return RayInOneProcess(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +50,9 @@ def shared_data() -> Path:
 def ray_address() -> Iterator[str]:
     """One real Ray for the whole run: it takes longer to start than most tests take. Gives its address."""
     from nowcastlab import engine
+
+    asked = os.environ["PYTEST_CURRENT_TEST"]
+    assert asked.startswith(RAY), f"{asked} uses Ray: name its file in RAY, or two Rays share two cores"
 
     engine.connect(cpus=2)
     import ray

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nowcastlab.metric_names import VALID_SCORE
+
 if TYPE_CHECKING:
     from nowcastlab.sweep import Sweep, Trial
 
@@ -62,6 +64,8 @@ def measure(root: Path, *, trials: int, at_once: int, reports: int, speed_up: fl
     from nowcastlab.sweep import run_sweep
     from nowcastlab.sweep.trial import RESULT
 
+    if (root / "recording").exists():
+        raise NowcastlabError(f"{root} holds a run of this already, which cannot be timed twice. Name an empty folder.")
     sweep = _sweep(trials, reports)
     recording = record(sweep, root / "recording")
     uri = f"sqlite:///{root}/mlflow.db"
@@ -134,7 +138,7 @@ def record(sweep: Sweep, folder: Path) -> list[dict[str, float]]:
     config = replace(config, max_steps=20, validate_every=20, report_every=1)
     times = [time.perf_counter()]
     train(config, lambda metrics: times.append(time.perf_counter()), folder=folder)
-    entries = [entry for entry in read_history(folder) if "valid/score" not in entry]
+    entries = [entry for entry in read_history(folder) if VALID_SCORE not in entry]
     return [
         {**{name: value for name, value in entry.items() if name != "step"}, "seconds": after - before}
         for entry, before, after in zip(entries, times, times[1:], strict=False)

@@ -65,8 +65,8 @@ def command(
     go on learning is best found on days that are not those of the test: --split valid, with several --online-rate.
 
     Offline, --workers 2 spreads the windows over two processes of Ray, here or on the cluster RAY_ADDRESS names; the
-    scores are the same to the bit. An online run goes on where it was stopped, to the same bits too. What has been
-    scored once is not scored again.
+    scores are the same to the bit. An online run goes on where it was stopped, on a CPU to the same bits too. What
+    has been scored once is not scored again.
 
     The folder gets scores-SETTING.npz (what was counted, per sequence; `nowcastlab scores` prints it), .json (what
     made it), curves-SETTING.png (skill by lead) and forecast-SETTING.png and .gif files: input, truth and forecast of a

@@ -149,7 +149,7 @@ def run_online(
     watch: Any = None,
     keep: Callable[[int, Tensor], object] = lambda row, forecast: None,
 ) -> SequenceScores:
-    """Algorithm 1, online. With a folder it goes on where it was stopped, and ends with the same scores to the bit.
+    """Algorithm 1, online. With a folder it goes on where it was stopped, to the same scores, on a CPU to the bit.
 
     facts   what run this is (model, data, settings); a checkpoint with other facts is refused
     watch   a tqdm bar, moved on with every forecast

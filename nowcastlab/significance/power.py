@@ -81,7 +81,7 @@ class SeedPlan:
         """One sentence, with what to do where no number of seeds is enough."""
         if self.seeds is None:
             why, instead = (
-                ("the weather in the test set alone hides it", "; for less, test on more weather")
+                ("the chance of the test set alone hides it", "; for less, a larger one is needed")
                 if self.by_weather
                 else ("it is too small beside the deviations over seeds", "")
             )

@@ -22,7 +22,7 @@ from nowcastlab.tracking import Mirror
 from nowcastlab.tracking.backend import shown
 from nowcastlab.training.history import FILE_NAME
 
-EVERY_S, SELDOM_S = 1.0, 10.0  # between rounds: the first for a few trials, the second for hundreds
+EVERY_S, SELDOM_S = 1.0, 10.0  # between rounds: the first by rule, the second where much is to be copied
 SHARE = 0.05  # of a core that rounds may take before they become seldom: the cores are the trials'
 PATIENCE_S = 600.0  # for a tracking server at the end of a sweep
 REFUSALS = 3  # of a server that answers: after so many it will not take what it is given
@@ -93,11 +93,11 @@ class Clerk:
         )
 
     def _work(self) -> None:
-        pause = EVERY_S
-        while not self._stop.wait(pause):
+        pause_s = EVERY_S
+        while not self._stop.wait(pause_s):
             before = time.thread_time()
             self._round(unfinished="RUNNING")
-            pause = min(max(EVERY_S, (time.thread_time() - before) / SHARE), SELDOM_S)
+            pause_s = pause_after(time.thread_time() - before)
 
     def _round(self, *, unfinished: str) -> bool:
         """Copy every pending trial once; False if one could not be."""
@@ -148,6 +148,11 @@ class Clerk:
             self.trouble = {f"the end of {self._name}": _first_line(error)}
             return False
         return True
+
+
+def pause_after(cpu_s: float) -> float:
+    """Seconds to wait after a round that took so much of a core."""
+    return min(max(EVERY_S, cpu_s / SHARE), SELDOM_S)
 
 
 def _reached(folder: Path) -> tuple[int, int]:

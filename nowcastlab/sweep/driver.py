@@ -20,6 +20,8 @@ from ray.tune import Callback
 
 from nowcastlab import engine
 from nowcastlab.errors import NowcastlabError
+from nowcastlab.metric_names import VALID_SCORE
+from nowcastlab.sweep.attempts import Report
 from nowcastlab.sweep.design import Sweep, Trial
 from nowcastlab.sweep.facts import write_store_facts
 from nowcastlab.sweep.folder import SWEEP, SweepFolder
@@ -145,7 +147,7 @@ def _fit(
         result = read_result(Path(folders[key]))
         if result is None:
             try:
-                result = run(Trial.from_plain(plain[key]), Path(folders[key]), report=_paced(tune.report))
+                result = run(Trial.from_plain(plain[key]), Path(folders[key]), report=paced(tune.report))
             except Exception as error:
                 if not no_space(error):
                     raise  # Tune tries again, perhaps elsewhere
@@ -180,17 +182,18 @@ def _fit(
         ) from error
 
 
-def _paced(report: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    """At most so often: a trial waits for each of its reports until Tune has seen to it."""
-    last = -REPORT_EVERY_S
+def paced(report: Callable[[dict[str, Any]], None], clock: Callable[[], float] = time.monotonic) -> Report:
+    """At most so often, and with each validation, as the last step has one: a trial waits for every report until Tune
+    has seen to it."""
+    last: float | None = None
 
-    def paced(metrics: dict[str, Any]) -> None:
+    def report_now_and_then(metrics: dict[str, Any]) -> None:
         nonlocal last
-        if time.monotonic() - last >= REPORT_EVERY_S:
+        if last is None or VALID_SCORE in metrics or clock() - last >= REPORT_EVERY_S:
             report(metrics)
-            last = time.monotonic()
+            last = clock()
 
-    return paced
+    return report_now_and_then
 
 
 def _progress(folder: Path) -> tuple[int, int]:

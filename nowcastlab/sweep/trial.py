@@ -8,7 +8,8 @@
     attempts.jsonl, clock.json                  who took it up, where they went on; how long all of them worked
     result.json                                 written last: the trial is finished, or failed and why
 
-Called again it goes on with what is missing. The result is the same to the bit, whatever happened on the way.
+Called again it goes on with what is missing. The result is the same to the bit, whatever happened on the way (on a GPU
+for all but TrajGRU, whose gradient torch adds up there in no fixed order).
 """
 
 from __future__ import annotations
@@ -70,8 +71,7 @@ def run_trial(
     done = read_result(folder)
     if done is not None and done["identity"] == trial.identity and done["status"] in (FINISHED, PRUNED):
         return done
-    with attempt(folder, report) as report:
-        stopwatch = Stopwatch(folder)
+    with attempt(folder, report) as report, Stopwatch(folder) as stopwatch:
         facts: dict[str, str] = {}
         try:
             facts = environment_facts(trial.config.device if trial.config else "cpu")

@@ -86,10 +86,22 @@ class Mirror:
             run = self._run(key, name, {**tags, f"{TAG}.kind": "sweep"}, parent=None)
             self.parent_id = run.run_id
             self._log_params(run, params)
-            for path in artifacts:
-                self._client.log_artifact(self.parent_id, str(path))
+        self._log_artifacts(run.run_id, artifacts)
+        with answering(self.uri):
             self._client.update_run(run.run_id, status="RUNNING")
         return self.parent_id
+
+    def _log_artifacts(self, run_id: str, artifacts: Sequence[Path]) -> None:
+        """They may lie elsewhere than the store that answers, behind a client with errors of its own."""
+        for path in artifacts:
+            try:
+                self._client.log_artifact(run_id, str(path))
+            except Exception as error:
+                first = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+                raise TrackingError(
+                    f"{shown(self.uri)} answers, but artifacts cannot be written: {first}. Mend that and run the same "
+                    "command again."
+                ) from None
 
     def close_sweep(self, *, status: str) -> None:
         """May be called again where it raised."""
@@ -118,6 +130,8 @@ class Mirror:
             return
         if run.status != "RUNNING":
             self._client.update_run(run.run_id, status="RUNNING")  # a failed trial that was taken up again
+            if run.error is not None:
+                self._client.delete_tag(run.run_id, ERROR)
             del self._runs[record.key]  # what it holds was let go when it ended, and is read anew
             run = self._run(record.key, record.name, record.tags, parent=self.parent_id)
         self._log_params(run, record.params)
@@ -144,8 +158,6 @@ class Mirror:
             self._client.log_inputs(run.run_id, datasets=[_dataset(record.data)])
         if record.error is not None:
             self._client.set_tag(run.run_id, ERROR, record.error[:LONGEST_VALUE])
-        elif run.error is not None:
-            self._client.delete_tag(run.run_id, ERROR)
         run.error = record.error
         self._client.set_terminated(run.run_id, status=record.status)  # last: what is ended is whole
         run.status = record.status
@@ -181,7 +193,7 @@ class Mirror:
         Two designs of one name would be mixed up in one table, and are refused. Runs that have ended are whole: they
         are remembered, and nothing more need be asked about them.
         """
-        ended: dict[str, list[Run]] = defaultdict(list)
+        found: dict[str, list[Run]] = defaultdict(list)
         token = None
         while True:
             page = self._client.search_runs([self.experiment_id], max_results=PAGE, page_token=token)
@@ -195,11 +207,11 @@ class Mirror:
                         f"one's {identity[:12]}). Give the sweep another name, or delete that run in the UI."
                     )
                 if identity is not None:
-                    ended[key].append(run)
+                    found[key].append(run)
             token = page.token
             if not token:
                 break
-        for key, runs in ended.items():
+        for key, runs in found.items():
             if len(runs) == 1 and runs[0].info.status in ("FINISHED", "FAILED"):
                 self._runs[key] = _mirrored(runs[0])
                 self._runs[key].let_go()

@@ -115,7 +115,6 @@ def runs(page: Path) -> list[Block]:
     return [block for block in blocks(page) if block.not_run is None and block.language in ("sh", "python")]
 
 
-@pytest.mark.xdist_group("ray")  # which some of the pages ask for
 @pytest.mark.parametrize("page", [page for page in PAGES if runs(page)], ids=name)
 def test_every_block_runs(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     steps: list[dict[str, object]] = []

@@ -230,6 +230,11 @@ def test_runs_without_examples_leave_those_sections_out(digits_page: str) -> Non
     assert 'id="links"' not in digits_page
 
 
+def test_moving_digits_have_sequences_and_no_episodes(digits_page: str) -> None:
+    assert "Sequences and seeds are resampled together, all arms on the same sequences" in digits_page
+    assert " episodes" not in digits_page  # but for the name of a field, effective_episodes
+
+
 def test_the_same_runs_give_the_same_bytes(digits_page: str, digits_uri: str) -> None:
     again = find(*from_mlflow(connect(digits_uri), "links-vs-kernel"))
     assert page(again, "mnist") == digits_page

@@ -52,7 +52,7 @@ def test_a_stricter_level_asks_for_more_seeds() -> None:
 def test_weather_can_hide_a_difference_from_any_number_of_seeds() -> None:
     plan = seeds_needed(Design(std=(1.0, 1.0), episodes=4.0), difference=1.0)
     assert plan.seeds is None
-    assert "the weather in the test set alone hides it" in plan.text()
+    assert "the chance of the test set alone hides it" in plan.text()
     # 2 x (1.96 + 0.84) = 5.6, a little more for the t distribution
     assert 5.6 < plan.smallest_with_most < 6.3
 

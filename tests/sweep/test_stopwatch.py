@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,41 +15,49 @@ import pytest
 
 from nowcastlab.sweep.stopwatch import FILE_NAME, Stopwatch, seconds_before
 
-
-def killed(folder: Path, *, before_s: float, began: float, last_wrote: float) -> None:
-    """What an attempt leaves that began and wrote its last checkpoint at these times, and then died."""
-    (folder / FILE_NAME).write_text(json.dumps({"before_s": before_s, "began": began}))
-    os.utime(folder / FILE_NAME, (began, began))
-    checkpoint = folder / "checkpoints" / "state.pt"
-    checkpoint.parent.mkdir(exist_ok=True)
-    checkpoint.write_bytes(b"weights")
-    os.utime(checkpoint, (last_wrote, last_wrote))
+WORK = """
+import sys, time
+from pathlib import Path
+from nowcastlab.sweep.stopwatch import Stopwatch
+with Stopwatch(Path(sys.argv[1]), every_s=0.05):
+    print("at work", flush=True)
+    time.sleep(600)
+"""
 
 
 def test_a_trial_left_alone_took_its_own_time(tmp_path: Path) -> None:
-    assert 0 <= Stopwatch(tmp_path).seconds < 60
+    with Stopwatch(tmp_path) as stopwatch:
+        pass
+    assert 0 <= stopwatch.seconds < 60
+    assert seconds_before(tmp_path) == pytest.approx(stopwatch.seconds, abs=60)
 
 
-def test_a_killed_attempt_counts_to_the_last_thing_it_wrote_and_the_night_after_it_does_not(tmp_path: Path) -> None:
-    night = 8 * 3600
-    died = time.time() - night
-    killed(tmp_path, before_s=100, began=died - 900, last_wrote=died)
-    # 100 s of the attempts before it, 900 s of its own, and a moment of this one
-    assert 1000 <= Stopwatch(tmp_path).seconds < 1060
+def test_attempts_add_up_and_the_time_between_them_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text(json.dumps({"seconds": 1000.0}))
+    long_ago = time.time() - 8 * 3600
+    os.utime(tmp_path / FILE_NAME, (long_ago, long_ago))
+    with Stopwatch(tmp_path) as stopwatch:
+        assert 1000 <= stopwatch.seconds < 1060
+    assert 1000 <= seconds_before(tmp_path) < 1060
 
 
-def test_an_attempt_that_wrote_nothing_adds_nothing(tmp_path: Path) -> None:
-    killed(tmp_path, before_s=100, began=1000, last_wrote=400)
-    assert seconds_before(tmp_path) == 100
+def test_a_killed_attempt_counts_and_so_does_its_copy_on_another_machine(tmp_path: Path) -> None:
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    with subprocess.Popen([sys.executable, "-c", WORK, str(folder)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        while seconds_before(folder) < 0.2:
+            assert process.poll() is None
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+    worked = seconds_before(folder)
+    assert 0.2 <= worked < 60
+    shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)  # new dates on every file
+    assert seconds_before(tmp_path / "copy") == worked
 
 
-def test_many_attempts_add_up(tmp_path: Path) -> None:
-    for i in range(3):
-        before = seconds_before(tmp_path)
-        killed(tmp_path, before_s=before, began=10_000 * i, last_wrote=10_000 * i + 50)
-    assert seconds_before(tmp_path) == 150
-
-
-def test_a_clock_cut_by_a_crash_starts_anew(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_bytes(b'{"before_s": 1')
-    assert seconds_before(tmp_path) == pytest.approx(0)
+@pytest.mark.parametrize("content", [b'{"seconds": 1', b'{"before_s": 3.0}', b"[]", b'{"seconds": null}'])
+def test_a_clock_that_cannot_be_read_starts_anew(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
+    assert seconds_before(tmp_path) == 0

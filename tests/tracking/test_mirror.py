@@ -141,3 +141,24 @@ def test_what_a_sweep_will_compare_is_on_record_before_its_first_trial(uri: str,
     Mirror(client, "asked").open_sweep(key="asked/demo", name="s", params={}, tags={"scale": "demo"}, artifacts=[asked])
     (record,) = read_sweep_records(client, "asked")
     assert (record.status, record.comparisons) == ("RUNNING", [("A", "B")])
+
+
+def test_artifacts_that_cannot_be_written_are_told_apart_from_a_store_that_does_not_answer(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    mirror = Mirror(connect(uri), "asked")
+    (tmp_path / "mlflow-artifacts").write_text("somebody's file, where the folder should be")
+    asked = tmp_path / "sweep.json"
+    asked.write_text("{}")
+    with pytest.raises(TrackingError, match=r"mlflow.db answers, but artifacts cannot be written: .*Not a directory"):
+        mirror.open_sweep(key="asked/demo", name="s", params={}, tags={}, artifacts=[asked])
+
+
+def test_a_failed_trial_that_was_taken_up_again_shows_its_old_error_no_more(uri: str) -> None:
+    mirror = Mirror(connect(uri), "taken-up")
+    mirror.sync(replace(RECORD, status="FAILED", error="no memory"))
+    assert the_run(uri, "taken-up").data.tags["nowcastlab.error"] == "no memory"
+    mirror.sync(RECORD)
+    run = the_run(uri, "taken-up")
+    assert run.info.status == "RUNNING"
+    assert "nowcastlab.error" not in run.data.tags
+    assert mirror.status(RECORD.key) == ("RUNNING", None)

@@ -42,11 +42,10 @@ def significance_html(findings: Findings) -> Html:
         f"{len(shown)} of them show{'s' * (len(shown) == 1)} a difference at the 5% level after Holm's correction over "
         f"all {len(decisive)}. {_untestable([f.comparison for f in decisive])}{n}"
     )
-    sentences = tag("ul", *(tag("li", f.comparison.text(alpha=ALPHA)) for f in decisive))
-    what = "Episodes" if collection.kind == "radar" else "Sequences"
+    sentences = tag("ul", *(tag("li", f.comparison.text(alpha=ALPHA, drawn=findings.drawn)) for f in decisive))
     means = (
-        f"{what} and seeds are resampled together, all arms on the same {what.lower()}, with a correction for few "
-        "seeds. “No difference shown” is not “no difference”."
+        f"{findings.drawn.capitalize()} and seeds are resampled together, all arms on the same {findings.drawn}, with "
+        "a correction for few seeds. “No difference shown” is not “no difference”."
     )
     words = tag("details", tag("summary", "Each of them in words"), sentences)
     return join(tag("p", summary), tag("p", means), words)
