@@ -27,7 +27,7 @@ demo: $(VENV)/.made
 	@echo "At demo scale the tables prove the way, and decide nothing. Next:"
 	@echo "  open work/report.html, work/report-digits.html and work/rain.png"
 	@echo "  $(BIN)/nowcastlab ui                                     every trial, its curves, its pictures"
-	@echo "  $(BIN)/python sweeps/links_vs_kernel.py --scale laptop   an hour or more: CNNs and recurrent networks differ"
+	@echo "  $(BIN)/python sweeps/links_vs_kernel.py --scale laptop   an hour or more: kinds of networks begin to differ"
 	@echo "  $(BIN)/nowcastlab --help                                 everything else"
 
 # Three claims of the paper, with one seed: ten minutes on two cores. What it does not show is in the script.

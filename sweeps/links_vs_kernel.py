@@ -5,7 +5,7 @@ state-to-state connection (ConvGRU's kernel and dilation, TrajGRU's links), and 
 the test MSE; the comparisons below were named before any run.
 
     python sweeps/links_vs_kernel.py                    demo: minutes on two cores, proves the way, decides nothing
-    python sweeps/links_vs_kernel.py --scale laptop     about an hour on two cores
+    python sweeps/links_vs_kernel.py --scale laptop     an hour or more on two cores
     python sweeps/links_vs_kernel.py --scale paper      every number the paper's: for GPUs
 """
 

@@ -33,10 +33,10 @@ def comparison_table(findings: Findings, *, decisive: bool = True) -> Table:
     )
     sequences, episodes = findings.tested_on
     where = f" in {episodes} episodes" if drawn == "episodes" else ""
+    weight = " Episodes 12 (~8.4): 12, that weigh as 8.4 of equal weight." if drawn == "episodes" else ""
     notes = [
         *provenance(findings.collection)[:1],
-        f"{sequences} test sequences{where}, {findings.benchmark.resamples} resamples of {drawn} and seeds together. "
-        f"{drawn.capitalize()} 12 (~8.4): 12, that weigh as 8.4 of equal weight.",
+        f"{sequences} test sequences{where}, {findings.benchmark.resamples} resamples of {drawn} and seeds together.{weight}",
         "Effect size: the difference in pooled standard deviations over seeds (Hedges' g).",
         "3 std: whether the difference exceeds three times the larger deviation over seeds, the paper's own rule.",
         "Better: shown at 5% after Holm's correction over the comparisons named by the sweep in these scores. "
@@ -74,7 +74,7 @@ def _row(findings: Findings, finding: PairFinding) -> Row:
         p_text(c.p_holm),
         rule,
         f"{'+'.join(map(str, c.seeds))}{' paired' if c.paired_seeds else ''}",
-        f"{c.episodes} (~{c.effective_episodes:.1f})",
+        f"{c.episodes} (~{c.effective_episodes:.1f})" if findings.drawn == "episodes" else str(c.episodes),
         better if not c.untestable else "",
     )
     return Row(title=finding.title, cells=tuple(_entry(findings, finding, text) for text in texts))
