@@ -135,8 +135,8 @@ DECAY: Values = {"lr_decay": 0.7, "lr_decay_every": 20_000, "lr_floor": 1e-6}
 # Ours, found by trying: small networks on small frames learn at ten times the paper's rate and more, and have to.
 SMALL_RECIPES: dict[tuple[str, str], Values] = {
     ("digits", "demo"): {"learning_rate": 3e-3, "batch_size": 4, "max_steps": 40, "validate_every": 20},
-    # All ten arms of links_vs_kernel within an hour or two. The batch is the paper's, 4 or for CNNs 32. Seeds still move
-    # a recurrent network by 2 to 7%, which tells it from a CNN and not from another (README): that takes more seeds.
+    # All ten arms of links_vs_kernel within an hour or two. The batch is the paper's, 4 or for CNNs 32. Seeds still
+    # move a recurrent network by 2 to 7%, which tells some from a CNN and none from another (README).
     ("digits", "laptop"): {
         "learning_rate": 2e-3,
         "lr_decay": 0.3,

@@ -36,7 +36,8 @@ def comparison_table(findings: Findings, *, decisive: bool = True) -> Table:
     weight = " Episodes 12 (~8.4): 12, that weigh as 8.4 of equal weight." if drawn == "episodes" else ""
     notes = [
         *provenance(findings.collection)[:1],
-        f"{sequences} test sequences{where}, {findings.benchmark.resamples} resamples of {drawn} and seeds together.{weight}",
+        f"{sequences} test sequences{where}, {findings.benchmark.resamples} resamples of {drawn} and seeds "
+        f"together.{weight}",
         "Effect size: the difference in pooled standard deviations over seeds (Hedges' g).",
         "3 std: whether the difference exceeds three times the larger deviation over seeds, the paper's own rule.",
         "Better: shown at 5% after Holm's correction over the comparisons named by the sweep in these scores. "
