@@ -90,6 +90,16 @@ class Driver:
         os.kill(self.pid, signal.SIGKILL)
         self.process.join()
 
+    def kill_when(self, true: Callable[[], Any], *, pause: float = 0) -> bool:
+        """Kill it a moment after something came true; False if it ended by itself before."""
+        while self.process.is_alive() and not true():
+            time.sleep(0.02)
+        self.process.join(pause)
+        if not self.process.is_alive():
+            return False
+        self.kill()
+        return True
+
     def interrupt(self) -> None:
         os.kill(self.pid, signal.SIGINT)
 
