@@ -92,7 +92,7 @@ def number(cell: Cell | None, column: Column, *, shows: str = "mean (std)") -> s
     """A mean over seeds, its deviation, or both. One seed has no deviation; a threshold never observed, no score."""
     if cell is None:
         return "no data"
-    mean, std = (None if v is None else f"{v * column.scale:.{column.decimals}f}" for v in (cell.mean, cell.std))
+    mean, std = (None if v is None else f"{v * column.scale:z.{column.decimals}f}" for v in (cell.mean, cell.std))
     if shows == "std":
         return std or "one seed"
     return f"{mean} ({std})" if std and shows == "mean (std)" else f"{mean}"

@@ -19,8 +19,10 @@ from nowcastlab.errors import ReportError
 from nowcastlab.report import Entry, Findings, Table, render
 from nowcastlab.report.build import PARTS, explain, tables_for
 from nowcastlab.report.claims import claims_table
+from nowcastlab.report.collect import Cell
 from nowcastlab.report.latex import escape
 from nowcastlab.report.seeds import Size, power_from_paper, power_from_runs
+from nowcastlab.report.table import Column, number
 from nowcastlab.significance import Design, seeds_needed
 
 FORMS = ("text", "md", "latex", "csv", "json")
@@ -213,3 +215,10 @@ def test_latex_compiles_as_it_is(radar: Findings, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "table.pdf").read_bytes().startswith(b"%PDF")
     assert "Overfull" not in done.stdout
+
+
+def test_nothing_is_printed_without_a_minus() -> None:
+    """A skill score may lie a hair below zero: -0.0000 would say more than its digits do."""
+    column = Column(title="HSS", metric="offline/hss/r30", decimals=4)
+    for mean, printed in ((-0.00001, "0.0000"), (-0.00012, "-0.0001")):
+        assert number(Cell(values=(mean,), seeds=(1,), run_ids=("r",)), column) == printed
