@@ -158,6 +158,8 @@ class Mirror:
             self._client.log_inputs(run.run_id, datasets=[_dataset(record.data)])
         if record.error is not None:
             self._client.set_tag(run.run_id, ERROR, record.error[:LONGEST_VALUE])
+        elif run.error is not None:  # of a driver that died as it took the trial up again
+            self._client.delete_tag(run.run_id, ERROR)
         run.error = record.error
         self._client.set_terminated(run.run_id, status=record.status)  # last: what is ended is whole
         run.status = record.status

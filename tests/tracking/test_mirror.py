@@ -162,3 +162,12 @@ def test_a_failed_trial_that_was_taken_up_again_shows_its_old_error_no_more(uri:
     assert run.info.status == "RUNNING"
     assert "nowcastlab.error" not in run.data.tags
     assert mirror.status(RECORD.key) == ("RUNNING", None)
+
+
+def test_an_old_error_goes_with_the_end_of_its_trial_though_a_driver_died_taking_it_up(uri: str) -> None:
+    Mirror(connect(uri), "died").sync(replace(RECORD, status="FAILED", error="no memory"))
+    MlflowClient(uri).update_run(the_run(uri, "died").info.run_id, status="RUNNING")  # as far as that driver got
+    Mirror(connect(uri), "died").sync(replace(RECORD, status="FINISHED"))
+    run = the_run(uri, "died")
+    assert run.info.status == "FINISHED"
+    assert "nowcastlab.error" not in run.data.tags
