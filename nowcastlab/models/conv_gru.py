@@ -61,38 +61,35 @@ class _GRUStep(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, from_input: Tensor | None, from_state: Tensor, h: Tensor) -> Tensor:
         d = h.shape[1]
-        # r, z and the state's part of the new information, in a tensor of their own: what gave them can go.
-        kept = torch.empty_like(from_state, memory_format=torch.contiguous_format)
-        rz, s_new = kept.split([2 * d, d], dim=1)
-        r, z = rz.chunk(2, dim=1)
         from_state_rz, from_state_new = from_state.split([2 * d, d], dim=1)
-        s_new.copy_(from_state_new)
+        # r, z and the state's part of the new information, in tensors of their own: what gave them can go.
+        s_new = torch.empty_like(h).copy_(from_state_new)
         if from_input is None:
-            torch.sigmoid(from_state_rz, out=rz)
+            rz = from_state_rz.sigmoid()
+            r, z = rz.chunk(2, dim=1)
             new = F.leaky_relu_(r * s_new, SLOPE)
         else:
             from_input_rz, from_input_new = from_input.split([2 * d, d], dim=1)
-            torch.add(from_state_rz, from_input_rz, out=rz).sigmoid_()
+            rz = (from_input_rz + from_state_rz).sigmoid_()
+            r, z = rz.chunk(2, dim=1)
             new = F.leaky_relu_(torch.addcmul(from_input_new, r, s_new), SLOPE)
-        ctx.save_for_backward(kept, new, h)
+        ctx.save_for_backward(rz, s_new, new, h)
         return torch.lerp(new, h, z)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
-        kept, new, h = ctx.saved_tensors
-        grad, d = grads[0], h.shape[1]
-        rz, s_new = kept.split([2 * d, d], dim=1)
+        rz, s_new, new, h = ctx.saved_tensors
+        grad = grads[0]
         r, z = rz.chunk(2, dim=1)
-        grad_state = torch.empty_like(kept)
-        gates, grad_s_new = grad_state.split([2 * d, d], dim=1)
-        grad_r, grad_z = gates.chunk(2, dim=1)
         grad_h = grad * z
         # A leaky ReLU keeps the sign, so its slope can be told from its result.
         grad_new = torch.ops.aten.leaky_relu_backward(grad - grad_h, new, SLOPE, True)
+        gates = torch.empty_like(rz)
+        grad_r, grad_z = gates.chunk(2, dim=1)
         torch.mul(grad_new, s_new, out=grad_r)
         torch.mul(grad, h - new, out=grad_z)
         torch.ops.aten.sigmoid_backward.grad_input(gates, rz, grad_input=gates)
-        torch.mul(grad_new, r, out=grad_s_new)
+        grad_state = torch.cat([gates, grad_new * r], dim=1)
         grad_input = torch.cat([gates, grad_new], dim=1) if ctx.needs_input_grad[0] else None
         return grad_input, grad_state, grad_h

@@ -37,7 +37,10 @@ def with_coordinates(frames: Tensor) -> Tensor:
     n, height, width = frames.shape
     x = torch.linspace(-1, 1, width, device=frames.device, dtype=frames.dtype).expand(n, height, width)
     y = torch.linspace(-1, 1, height, device=frames.device, dtype=frames.dtype)[:, None].expand(n, height, width)
-    return torch.stack([frames, x, y, torch.ones_like(frames)], dim=1)
+    planes = torch.stack([frames, x, y, torch.ones_like(frames)], dim=1)
+    # All that follows keeps the layout of its input. Channels last suits the warp, and a convolution's gradients take
+    # 0.6 to 0.9 times as long (one core of an AMD EPYC, 8 to 96 channels). Unmeasured on GPUs, hence not there.
+    return planes.contiguous(memory_format=torch.channels_last) if frames.device.type == "cpu" else planes
 
 
 def unroll(

@@ -1,7 +1,7 @@
 """The warp on a CPU, compiled by numba: all links of a pixel in one pass, channels last.
 
 padded  (B, H + 2, W + 2, C)  images with a border of zeros, so that a pixel half outside needs no branch
-flow    (B, 2, L, H, W)       U, V in pixels
+flow    (B, H, W, 2, L)       U, V in pixels
 seen    (B, pixels, L, C)     what each link of each pixel reads, for the pixels from `start` on, row by row
 
 A bilinear read touches 4 runs of C contiguous numbers, which compile to vector instructions; `grid_sample` goes channel
@@ -42,9 +42,9 @@ def gather(padded: Array, flow: Array, seen: Array, start: int, first: int, last
         for at in range(first, last):
             i = (start + at) // width
             j = (start + at) - i * width
-            for link in range(flow.shape[2]):
-                x = np.float64(flow[b, 0, link, i, j]) + j
-                y = np.float64(flow[b, 1, link, i, j]) + i
+            for link in range(flow.shape[4]):
+                x = np.float64(flow[b, i, j, 0, link]) + j
+                y = np.float64(flow[b, i, j, 1, link]) + i
                 if not (x > -1 and x < width and y > -1 and y < height):
                     # A flow that is not a number is not hidden: a network that diverged should show it.
                     outside = number(0) if x == x and y == y else number(np.nan)
@@ -92,12 +92,12 @@ def scatter(
         for at in range(grad_seen.shape[1]):
             i = (start + at) // width
             j = (start + at) - i * width
-            for link in range(flow.shape[2]):
-                x = np.float64(flow[b, 0, link, i, j]) + j
-                y = np.float64(flow[b, 1, link, i, j]) + i
+            for link in range(flow.shape[4]):
+                x = np.float64(flow[b, i, j, 0, link]) + j
+                y = np.float64(flow[b, i, j, 1, link]) + i
                 if not (x > -1 and x < width and y > -1 and y < height):
-                    grad_flow[b, 0, link, i, j] = number(0) if x == x else number(np.nan)
-                    grad_flow[b, 1, link, i, j] = number(0) if y == y else number(np.nan)
+                    grad_flow[b, i, j, 0, link] = number(0) if x == x else number(np.nan)
+                    grad_flow[b, i, j, 1, link] = number(0) if y == y else number(np.nan)
                     continue
                 left, top = np.uint64(np.int64(np.floor(x)) + 1), np.uint64(np.int64(np.floor(y)) + 1)
                 right, low = left + np.uint64(1), top + np.uint64(1)
@@ -110,8 +110,8 @@ def scatter(
                     r, s = padded[b, low, left, c], padded[b, low, right, c]
                     du += g * (to_top * (q - p) + to_low * (s - r))
                     dv += g * (to_left * (r - p) + to_right * (s - q))
-                grad_flow[b, 0, link, i, j] = du
-                grad_flow[b, 1, link, i, j] = dv
+                grad_flow[b, i, j, 0, link] = du
+                grad_flow[b, i, j, 1, link] = dv
                 w1, w2, w3, w4 = to_top * to_left, to_top * to_right, to_low * to_left, to_low * to_right
                 # Four loops, each with one target, because the compiler cannot know that the corners are apart.
                 for c in range(np.uint64(first), np.uint64(last)):

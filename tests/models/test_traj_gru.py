@@ -79,8 +79,9 @@ def test_the_first_step_is_a_step_from_zeros(cell: type) -> None:
     initialise(one, seed=0)
     with torch.no_grad():
         one.state_to_state.bias.normal_(generator=torch.Generator().manual_seed(1))
-    reading = one.read(normal(2, 3, 6, 6))
-    assert torch.equal(one.begin(reading)[0], one(reading, (torch.zeros(2, 4, 6, 6),))[0])
+    reading = one.read(normal(2, 3, 6, 6).contiguous(memory_format=torch.channels_last))
+    zeros = torch.zeros(2, 4, 6, 6).contiguous(memory_format=torch.channels_last)
+    assert torch.equal(one.begin(reading)[0], one(reading, (zeros,))[0])
 
 
 @pytest.mark.parametrize("with_input", [True, False])

@@ -15,13 +15,16 @@ from nowcastlab.models.warp import warp, warp_and_project
 reference = load_reference()
 
 
-@pytest.fixture(params=["kernel", "grid_sample"])
-def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The compiled kernel, and what other devices and a Python without numba use."""
-    if request.param == "kernel":
-        assert way.warp_kernel is not None, "numba is a dependency: its kernel should be there"
-    else:
+@pytest.fixture(params=["kernel", "without oneDNN", "grid_sample"])
+def any_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The compiled kernel, also with a torch without oneDNN, and what other devices and a Python without numba use."""
+    if request.param == "grid_sample":
         monkeypatch.setattr(way, "warp_kernel", None)
+    else:
+        assert way.warp_kernel is not None, "numba is a dependency: its kernel should be there"
+    if request.param == "without oneDNN":
+        assert way._ONEDNN_LINEAR is not None, "torch for a CPU is built with oneDNN"
+        monkeypatch.setattr(way, "_ONEDNN_LINEAR", None)
     return request.param
 
 
@@ -41,17 +44,17 @@ def constant_flow(u: float, v: float, height: int, width: int, *, links: int = 1
     return torch.tensor([u, v]).view(1, 2, 1, 1, 1).expand(1, 2, links, height, width).contiguous()
 
 
-def test_zero_flow_returns_the_field_unchanged(either_way: str) -> None:
+def test_zero_flow_returns_the_field_unchanged(any_way: str) -> None:
     field = torch.rand(2, 5, 12, 17, generator=torch.Generator().manual_seed(0))
     seen = warp(field, torch.zeros(2, 2, 3, 12, 17))
     expected = field[:, :, None].expand_as(seen)
-    if either_way == "kernel":
+    if any_way != "grid_sample":
         assert torch.equal(seen, expected)  # to the bit: the sampling is ours
     else:
         torch.testing.assert_close(seen, expected, rtol=0, atol=1e-6)  # grid_sample rounds its coordinates
 
 
-@pytest.mark.usefixtures("either_way")
+@pytest.mark.usefixtures("any_way")
 @pytest.mark.parametrize(("u", "v"), [(1, 0), (0, 1), (-2, 3), (4, -1)])
 def test_a_whole_pixel_flow_reads_the_pixel_it_points_at(u: int, v: int) -> None:
     field = torch.zeros(1, 1, 9, 11)
@@ -63,19 +66,19 @@ def test_a_whole_pixel_flow_reads_the_pixel_it_points_at(u: int, v: int) -> None
     torch.testing.assert_close(seen, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.usefixtures("either_way")
+@pytest.mark.usefixtures("any_way")
 def test_half_a_pixel_is_the_mean_of_two() -> None:
     field = torch.tensor([[0.0, 2.0, 6.0]])[None, None]
     seen = warp(field, constant_flow(0.5, 0, 1, 3))[0, 0, 0]
     torch.testing.assert_close(seen, torch.tensor([[1.0, 4.0, 3.0]]))  # the last reads half outside, where all is 0
 
 
-@pytest.mark.usefixtures("either_way")
+@pytest.mark.usefixtures("any_way")
 def test_it_is_zero_outside() -> None:
     assert warp(normal(1, 2, 6, 6), constant_flow(100, 0, 6, 6)).abs().max() == 0
 
 
-@pytest.mark.usefixtures("either_way")
+@pytest.mark.usefixtures("any_way")
 def test_it_is_the_formula_of_the_paper() -> None:
     field = normal(2, 3, 7, 9, dtype=torch.float64)
     flow = 2.5 * normal(2, 2, 2, 7, 9, seed=1, dtype=torch.float64)
@@ -86,7 +89,7 @@ def test_it_is_the_formula_of_the_paper() -> None:
             torch.testing.assert_close(seen[image, :, link], expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.usefixtures("either_way")
+@pytest.mark.usefixtures("any_way")
 def test_its_gradients_are_those_of_finite_differences() -> None:
     field = normal(2, 3, 4, 5, dtype=torch.float64).requires_grad_()
     flow = (1.5 * normal(2, 2, 2, 4, 5, seed=1, dtype=torch.float64)).requires_grad_()
@@ -140,7 +143,7 @@ def test_a_flow_that_is_not_a_number_is_not_hidden() -> None:
     assert warp(normal(1, 1, 4, 4), flow)[0, 0, 0].isnan().nonzero().tolist() == [[1, 2]]
 
 
-@pytest.mark.usefixtures("either_way")
+@pytest.mark.usefixtures("any_way")
 def test_coordinates_keep_their_digits_under_autocast() -> None:
     """bfloat16 has 8 bits: 200.25 would become 200."""
     field = torch.arange(256.0).expand(1, 1, 2, 256).contiguous()
