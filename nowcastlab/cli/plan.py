@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nowcastlab.cli.verbs import SCALE_HELP
 from nowcastlab.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,17 +31,43 @@ TRACKED_A_REPORT = 5  # loss, rate, norm of the gradient, speed, and a share of 
 
 @click.command()
 @click.argument("sweep", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--scale", type=click.Choice(["demo", "laptop", "paper"]), default="paper", show_default=True)
-@click.option("--gpus", type=click.IntRange(min=1), default=8, show_default=True, help="The row to mark in the table.")
-@click.option("--seeds", default="1,2,3", show_default=True, help="The seeds, with commas between.")
-@click.option("--store", help="A radar store, for its size and windows. [HKO-7's figures]")
-@click.option("--tflops", type=ABOVE_0, help="Sustained, of one GPU, in units of 10^12 a second. [6]")
-@click.option("--price", "price_per_hour", type=FROM_0, help="Of a machine with one GPU, an hour. [0.55]")
-@click.option("--head-price", "head_price_per_hour", type=FROM_0, help="Of the head, an hour. [0.10]")
-@click.option("--interruptions", "interruptions_per_hour", type=FROM_0, help="Of a spot machine, an hour. [0.02]")
-@click.option("--store-gb", type=FROM_0, help="Size of the store. [4, HKO-7's]")
-@click.option("--bandwidth", "store_gb_per_s", type=ABOVE_0, help="Of the shared storage, in GB a second. [1]")
-@click.option("--tracking-rate", "tracked_values_per_s", type=ABOVE_0, help="Values a second into MLflow. [400]")
+@click.option(
+    "--scale", type=click.Choice(["demo", "laptop", "paper"]), default="paper", show_default=True, help=SCALE_HELP
+)
+@click.option(
+    "--gpus",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="How many GPUs you think of: that row of the table is marked.",
+)
+@click.option(
+    "--seeds", default="1,2,3", show_default=True, help="Seeds that each arm is trained with, with commas between."
+)
+@click.option("--store", help="A radar store, for its grid and number of windows.  [default: HKO-7's]")
+@click.option(
+    "--tflops", type=ABOVE_0, help="Speed of one GPU in practice, in 10^12 operations a second.  [default: 6]"
+)
+@click.option("--price", "price_per_hour", type=FROM_0, help="Price per hour of a one-GPU machine.  [default: 0.55]")
+@click.option(
+    "--head-price",
+    "head_price_per_hour",
+    type=FROM_0,
+    help="Price per hour of the head, which has no GPU.  [default: 0.10]",
+)
+@click.option(
+    "--interruptions",
+    "interruptions_per_hour",
+    type=FROM_0,
+    help="How often an hour a spot machine is taken away.  [default: 0.02]",
+)
+@click.option("--store-gb", type=FROM_0, help="Size of the store, in GB.  [default: 4, HKO-7's]")
+@click.option(
+    "--bandwidth", "store_gb_per_s", type=ABOVE_0, help="Speed of the shared storage, in GB a second.  [default: 1]"
+)
+@click.option(
+    "--tracking-rate", "tracked_values_per_s", type=ABOVE_0, help="Values a second that MLflow takes.  [default: 400]"
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, for scripts.")
 def command(sweep: Path, scale: str, gpus: int, seeds: str, store: str | None, as_json: bool, **given: Any) -> None:
     """Say what a sweep file would take on 1 to 1,000 GPUs: hours, money, and what runs short first.
@@ -76,10 +103,11 @@ def load_sweep(path: Path, scale: str, seeds: tuple[int, ...], store: str) -> Sw
     """The sweep that a file would run: its function of the file's own name, which builds and starts nothing."""
     from nowcastlab.cli.sweep import store_parameter
 
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(f"planned_{path.stem}", path)  # its own may be that of a library
     build: Callable[..., Sweep] | None = None
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # where a dataclass looks for what its annotations name
         sys.path.insert(0, str(path.parent.absolute()))  # as Python does for a script: it may import its neighbours
         try:
             spec.loader.exec_module(module)

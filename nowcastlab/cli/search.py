@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nowcastlab.cli.sweep import CPUS_PER_TRIAL, GPUS_PER_TRIAL, as_help
-from nowcastlab.cli.verbs import run
+from nowcastlab.cli.sweep import CPUS_PER_TRIAL, FOLDER, GPUS_PER_TRIAL, as_help
+from nowcastlab.cli.verbs import SCALE_HELP, run
 
 if TYPE_CHECKING:
     from nowcastlab.config import TrainConfig
@@ -26,15 +26,19 @@ def search_command(build: Callable[[str], Search], doc: str | None, *, trials: i
     """Run a search file as a command: `build(scale)` gives the search."""
 
     @click.command(help=as_help(doc), context_settings={"help_option_names": ["-h", "--help"]})
-    @click.option("--scale", type=click.Choice(["demo", "laptop", "paper"]), default="demo", show_default=True)
     @click.option(
-        "--trials", type=click.IntRange(1), default=trials, show_default=True, help="In all, those done before too."
+        "--scale", type=click.Choice(["demo", "laptop", "paper"]), default="demo", show_default=True, help=SCALE_HELP
+    )
+    @click.option(
+        "--trials",
+        type=click.IntRange(1),
+        default=trials,
+        show_default=True,
+        help="How many trials in all, those done before included.",
     )
     @CPUS_PER_TRIAL
     @GPUS_PER_TRIAL
-    @click.option(
-        "--folder", type=click.Path(path_type=Path), default=Path("work/sweeps"), show_default=True, help="For results."
-    )
+    @FOLDER
     def command(scale: str, trials: int, cpus_per_trial: float, gpus_per_trial: float, folder: Path) -> None:
         from nowcastlab.sweep.search.driver import run_search
 
@@ -49,11 +53,26 @@ def search_command(build: Callable[[str], Search], doc: str | None, *, trials: i
             say=lambda line: click.echo(line, err=True),
         )
         click.echo(f"\n{as_text(result)}")
-        if result.interrupted:
-            click.echo("Interrupted; the same command goes on.", err=True)
-            sys.exit(130)
+        code, why = how_it_ended(result)
+        if code:
+            click.echo(why, err=True)
+            sys.exit(code)
 
     run(command)
+
+
+def how_it_ended(result: SearchResult) -> tuple[int, str]:
+    """The exit code, and for one that is not 0 what a person should know."""
+    from nowcastlab.sweep.search.study import in_vain
+
+    if result.interrupted:
+        return 130, "Interrupted; the same command goes on."
+    if in_vain(result.found):
+        return 4, (
+            f"Every trial failed, the first with {result.found[0].error}. Mend that and ask for more, as --trials "
+            f"{2 * len(result.found)}: a point that failed is not tried again."
+        )
+    return 0, ""
 
 
 def as_text(result: SearchResult) -> str:

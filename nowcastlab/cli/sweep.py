@@ -11,13 +11,30 @@ from typing import Any
 
 import click
 
-from nowcastlab.cli.verbs import run
-from nowcastlab.sweep import Sweep
+from nowcastlab.cli.verbs import SCALE_HELP, run
+from nowcastlab.sweep import Sweep, SweepResult
 
 Build = Callable[..., Sweep]
-CPUS_PER_TRIAL = click.option("--cpus-per-trial", type=click.FloatRange(0, min_open=True), default=1, show_default=True)
+CPUS_PER_TRIAL = click.option(
+    "--cpus-per-trial",
+    type=click.FloatRange(0, min_open=True),
+    default=1,
+    show_default=True,
+    help="CPUs that each trial reserves; as many trials run at once as there is room.",
+)
 GPUS_PER_TRIAL = click.option(
-    "--gpus-per-trial", type=click.FloatRange(0), default=0, show_default=True, help="Fractions share a GPU."
+    "--gpus-per-trial",
+    type=click.FloatRange(0),
+    default=0,
+    show_default=True,
+    help="GPUs that each trial reserves; with 0.5, two trials share one.",
+)
+FOLDER = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("work/sweeps"),
+    show_default=True,
+    help="Folder for the trials' results; the same one again goes on with them.",
 )
 
 
@@ -29,15 +46,19 @@ def sweep_command(build: Build, doc: str | None) -> None:
     """
 
     @click.command(help=as_help(doc), context_settings={"help_option_names": ["-h", "--help"]})
-    @click.option("--scale", type=click.Choice(["demo", "laptop", "paper"]), default="demo", show_default=True)
-    @click.option("--seeds", default="1,2,3", show_default=True, help="The seeds, with commas between.")
+    @click.option(
+        "--scale", type=click.Choice(["demo", "laptop", "paper"]), default="demo", show_default=True, help=SCALE_HELP
+    )
+    @click.option(
+        "--seeds", default="1,2,3", show_default=True, help="Seeds that each arm is trained with, with commas between."
+    )
     @_store_option(store_parameter(build))
     @CPUS_PER_TRIAL
     @GPUS_PER_TRIAL
+    @FOLDER
     @click.option(
-        "--folder", type=click.Path(path_type=Path), default=Path("work/sweeps"), show_default=True, help="For results."
+        "--plan", "plan_only", is_flag=True, help="Print what the sweep would do and how long it takes here, and stop."
     )
-    @click.option("--plan", "plan_only", is_flag=True, help="Print the plan and stop.")
     def command(
         scale: str,
         seeds: str,
@@ -81,9 +102,12 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 
 def _run(sweep: Sweep, root: Path, cpus: float, gpus: float, plan_only: bool) -> None:
     from nowcastlab.sweep import SweepFolder
+    from nowcastlab.sweep.folder import usable
     from nowcastlab.sweep.plan import as_text, plan_arms
 
-    missing = SweepFolder(root, sweep).missing()
+    folder = SweepFolder(root, sweep)
+    with usable(folder.path, "sweep"):
+        missing = folder.missing()
     click.echo(f"{sweep.question}\n{sweep.name}, {sweep.scale} scale: {len(sweep.trials)} trials", nl=False)
     if not missing:
         click.echo(", all finished before.")
@@ -113,10 +137,15 @@ def run_and_tell(sweep: Sweep, root: Path, **options: Any) -> None:
         click.echo("The same command tries what failed again, and leaves the rest as it is.", err=True)
     if result.unfinished:
         click.echo(f"Interrupted with {len(result.unfinished)} trials to go; the same command goes on.", err=True)
-    if result.failed or result.unfinished:
-        sys.exit(4)
+    if code := exit_code(result):
+        sys.exit(code)
     click.echo(f"\n{table_text(sweep, connect())}\n")
     click.echo(f"Again: nowcastlab report --table {sweep.table} --sweep {sweep.name} --scale {sweep.scale}")
+
+
+def exit_code(result: SweepResult) -> int:
+    """Of a sweep that came back: a trial that neither finished nor failed was interrupted."""
+    return 130 if result.unfinished else 4 if result.failed else 0
 
 
 def table_text(sweep: Sweep, client: Any) -> str:

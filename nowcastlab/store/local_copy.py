@@ -29,6 +29,9 @@ VARIABLE = "NOWCASTLAB_LOCAL_STORE"
 AT_ONCE = 8  # files on their way: shared storage answers slowly and in parallel
 NAME_LENGTH = 32  # of the digest, in the copy's name
 
+# In this process, by where a store is and what it holds; each with what its record looked like.
+_opened: dict[tuple[str, str], tuple[Store, str]] = {}
+
 
 def open_near(url: str, digest: str) -> Store:
     """The store that has this digest: a copy on this node where the environment names a folder for it, else itself.
@@ -37,6 +40,36 @@ def open_near(url: str, digest: str) -> Store:
     """
     folder = os.environ.get(VARIABLE)
     return open_store(url) if not folder else open_store(str(copy_here(url, digest, Path(folder)) or url))
+
+
+def open_once(url: str, digest: str) -> Store:
+    """`open_near`, once a process for as long as the store does not change: opening reads the record, and each shard is
+    mapped once. A store with another digest is refused."""
+    kept = _opened.get((url, digest))
+    if kept is not None and _look(kept[0]) == kept[1]:
+        return kept[0]
+    store = open_near(url, digest)
+    if store.digest != digest:
+        raise StoreError(
+            f"{url} is not the data this run was set up with: its digest is {store.digest}, the run's {digest}. Put "
+            "that store back, or start a new run on this one."
+        )
+    _opened[url, digest] = store, _look(store)
+    return store
+
+
+def _look(store: Store) -> str:
+    """Changes when the store's record is written, or is gone: a glance, where reading it takes a while."""
+    filesystem, root = fsspec.core.url_to_fs(store.url)
+    try:
+        return filesystem.ukey(f"{root}/{record_file.FILE_NAME}")
+    except FileNotFoundError:
+        return ""
+
+
+def open_anew() -> None:
+    """Forget what is open: after an error, a store that lost a file may be what went wrong."""
+    _opened.clear()
 
 
 def copy_here(url: str, digest: str, folder: Path) -> Path | None:

@@ -6,27 +6,23 @@ driver that dies leaves nothing that the next one cannot copy.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from nowcastlab.errors import TrackingError
 from nowcastlab.sweep.design import Trial
-from nowcastlab.sweep.record import key_of, record_of
-from nowcastlab.sweep.trial import FAILED, read_result
+from nowcastlab.sweep.record import key_of, record_of, result_of, status_of
 from nowcastlab.tracking import Mirror
-from nowcastlab.tracking.backend import shown
+from nowcastlab.tracking.backend import reason, shown
 from nowcastlab.training.history import FILE_NAME
 
 EVERY_S, SELDOM_S = 1.0, 10.0  # between rounds: the first by rule, the second where much is to be copied
 SHARE = 0.05  # of a core that rounds may take before they become seldom: the cores are the trials'
 PATIENCE_S = 600.0  # for a tracking server at the end of a sweep
 REFUSALS = 3  # of a server that answers: after so many it will not take what it is given
-IN_A_ROW = 2  # trials that cannot be told in one round, before the server is taken to be away
 
 
 class Folder(Protocol):
@@ -37,10 +33,17 @@ class Folder(Protocol):
 
 class Clerk:
     def __init__(
-        self, name: str, folder: Folder, mirror: Mirror, code_version: str, *, patience_s: float = PATIENCE_S
+        self,
+        name: str,
+        folder: Folder,
+        mirror: Mirror,
+        code_version: str,
+        *,
+        patience_s: float = PATIENCE_S,
+        say: Callable[[str], object] = print,
     ) -> None:
         self._name, self._folder, self._mirror, self._code = name, folder, mirror, code_version
-        self._patience_s = patience_s
+        self._patience_s, self._say = patience_s, say
         self._pending: dict[str, Trial] = {}  # begun, and not yet copied to their end
         self._failed: dict[str, str] = {}  # trials that could not even write down why
         self._copied: dict[str, tuple[int, int]] = {}  # how far a running trial's history was copied
@@ -74,19 +77,30 @@ class Clerk:
         self._until_done(lambda: self._closed(status))
 
     def _until_done(self, work: Callable[[], bool]) -> None:
-        deadline, refusals = time.monotonic() + self._patience_s, 0
+        deadline, refusals, told = time.monotonic() + self._patience_s, 0, False
         while not work():
+            if not told:
+                self._say(self._waiting())
+                told = True
             refusals += self._mirror.answers()
             if refusals >= REFUSALS or time.monotonic() > deadline:
                 raise TrackingError(self._complaint(refused=refusals >= REFUSALS))
             time.sleep(min(2.0, self._patience_s))
 
-    def _complaint(self, *, refused: bool) -> str:
-        about, why = next(iter(self.trouble.items()))
-        others = f" and {len(self.trouble) - 1} more" if len(self.trouble) > 1 else ""
-        what = (
-            f"did not take {about}{others}" if refused else f"has not answered for {self._patience_s / 60:.0f} minutes"
+    def _waiting(self) -> str:
+        what, why = self._first_trouble()
+        return (
+            f"Waiting for the tracking store at {shown(self._mirror.uri)} to take {what} ({why}), for "
+            f"{self._patience_s / 60:.0f} minutes at most. Ctrl-C is safe: the same command copies what is missing."
         )
+
+    def _first_trouble(self) -> tuple[str, str]:
+        about, why = next(iter(self.trouble.items()))
+        return about + (f" and {len(self.trouble) - 1} more" if len(self.trouble) > 1 else ""), why
+
+    def _complaint(self, *, refused: bool) -> str:
+        about, why = self._first_trouble()
+        what = f"did not take {about}" if refused else f"has not answered for {self._patience_s / 60:.0f} minutes"
         return (
             f"The tracking store at {shown(self._mirror.uri)} {what}: {why}. Nothing is lost: mend that and run the "
             "same command again, it copies what is missing."
@@ -104,39 +118,30 @@ class Clerk:
         with self._guard:
             pending = list(self._pending.values())
         trouble: dict[str, str] = {}
-        in_a_row = 0
         for trial in pending:
             try:
                 self._copy(trial, unfinished)
             except Exception as error:
                 # whatever a client far away raises: the folder still has it, and the next round tries again
-                trouble[trial.key] = _first_line(error)
-                in_a_row += 1
-                if in_a_row == IN_A_ROW:
-                    break
-            else:
-                in_a_row = 0
+                trouble[trial.key] = reason(error)
+                if not self._mirror.answers():
+                    break  # it is away; else it refused this one, which is no reason to keep the others from it
         self.trouble = trouble
         return not trouble
 
     def _copy(self, trial: Trial, unfinished: str) -> None:
         folder, key = self._folder.trial(trial), key_of(trial)
         with self._guard:
-            why = self._failed.get(trial.key)
-        result = read_result(folder)
-        status = unfinished
-        if result is not None:
-            status, why = ("FAILED" if result["status"] == FAILED else "FINISHED"), result.get("error")
-        elif why is not None:
-            status = "FAILED"
-        reached = _reached(folder)
-        if status == "RUNNING" and self._mirror.status(key) == (status, None) and self._copied.get(key) == reached:
+            failed = self._failed.get(trial.key)
+        result, reached = result_of(folder, failed), _reached(folder)
+        status, there = status_of(result, unfinished=unfinished), self._mirror.status(key)
+        if status == "RUNNING" and there == (status, None) and self._copied.get(key) == reached:
             return  # most rounds, for most of many trials: a look at a file, not the reading of it
-        if status == "RUNNING" or self._mirror.status(key) != (status, why):  # else all of it is there
-            record = record_of(trial, folder, code_version=self._code, unfinished=unfinished)
-            self._mirror.sync(replace(record, status=status, error=why))
+        if status == "RUNNING" or there != (status, result.get("error")):  # else all of it is there
+            record = record_of(trial, folder, code_version=self._code, unfinished=unfinished, failed=failed)
+            self._mirror.sync(record)
             self._copied[key] = reached
-        if status in ("FINISHED", "FAILED"):
+        if result:
             with self._guard:
                 self._pending.pop(trial.key, None)
             self._copied.pop(key, None)
@@ -145,7 +150,7 @@ class Clerk:
         try:
             self._mirror.close_sweep(status=status)
         except Exception as error:
-            self.trouble = {f"the end of {self._name}": _first_line(error)}
+            self.trouble = {f"the end of {self._name}": reason(error)}
             return False
         return True
 
@@ -162,9 +167,3 @@ def _reached(folder: Path) -> tuple[int, int]:
     except FileNotFoundError:
         return (0, 0)
     return (history.st_size, history.st_mtime_ns)
-
-
-def _first_line(error: Exception) -> str:
-    """What it comes down to: of a database's error the database's own words, which stand among SQLAlchemy's."""
-    own_words = re.search(r"\(\w+\.\w*Error\) (.+)", str(error))
-    return own_words[1] if own_words else (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

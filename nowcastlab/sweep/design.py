@@ -21,12 +21,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from nowcastlab.config import TrainConfig
+from nowcastlab.config import DigitsData, TrainConfig
 from nowcastlab.config.data import absolute
 from nowcastlab.errors import ConfigError
 from nowcastlab.models import BASELINES
+from nowcastlab.protocol import digits_test
 
 OFFLINE, ONLINE, DIGITS = "offline", "online", "digits"
+PAPER, OWN = "paper", "own"  # scales: every number the paper's; a config put together by hand
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -72,6 +74,16 @@ class Arm:
         return self.config is not None and self.config.data.kind == "digits"
 
 
+def check_scale(whose: str, config: TrainConfig, scale: str) -> None:
+    """What stands in a table under a scale's name must have its settings: those of the paper's, the paper's."""
+    allowed = (scale,) if scale == PAPER else (scale, OWN)
+    if config.scale not in allowed:
+        raise ConfigError(
+            f"{whose} is set up at {config.scale} scale, and would be called {scale}. Make its config with "
+            f"scale={scale!r}, or change the scale of the whole."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Trial:
     """An arm and a seed: a pure function of what is written here."""
@@ -85,6 +97,7 @@ class Trial:
     settings: tuple[str, ...]
     radar: Radar | None
     test_sequences: int
+    official_test: str | None = None
 
     @property
     def key(self) -> str:
@@ -110,6 +123,8 @@ class Trial:
         plain["config"] = self.config.identity if self.config else None
         if plain["radar"]:
             plain["radar"] = {k: v for k, v in plain["radar"].items() if k != "store"}
+        if plain.pop("official_test"):  # absent otherwise: trials from before there was a choice are still themselves
+            plain["test_set"] = "official"
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
@@ -123,6 +138,7 @@ class Sweep:
     comparisons: Sequence[tuple[str, str]] = ()  # pairs of arms, the first expected to be better
     radar: Radar | None = None
     test_sequences: int = 10_000  # of moving digits
+    official_test: str | None = None  # the authors' file of test parameters; without it sequences are generated
 
     def __post_init__(self) -> None:
         names = [arm.name for arm in self.arms]
@@ -143,6 +159,9 @@ class Sweep:
                         f"Sweep {self.name} compares with arm {name!r}, which it does not have. "
                         f"Its arms are: {', '.join(names)}."
                     )
+        for arm in self.arms:
+            if arm.config is not None:
+                check_scale(f"Sweep {self.name}: arm {arm.name}", arm.config, self.scale)
         digits = [arm.name for arm in self.arms if arm.on_digits]
         if 0 < len(digits) < len(names):
             others = ", ".join(name for name in names if name not in digits)
@@ -152,6 +171,21 @@ class Sweep:
             )
         if not digits and self.radar is None:
             raise ConfigError(f"Sweep {self.name}: arm {names[0]} is tested on radar; say on which store (radar=).")
+        if self.official_test is not None:
+            object.__setattr__(self, "official_test", absolute(self.official_test))
+            self._check_official_test()
+
+    def _check_official_test(self) -> None:
+        """Networks that were made for another task are found out now, not after they were trained."""
+        for data in dict.fromkeys(arm.config.data if arm.config else None for arm in self.arms):
+            if not isinstance(data, DigitsData):
+                raise ConfigError(f"Sweep {self.name}: official_test= is of moving digits, and its arms are on radar.")
+            there = len(digits_test(data, official=self.official_test))
+            if there != self.test_sequences:
+                raise ConfigError(
+                    f"Sweep {self.name}: {self.official_test} has {there} sequences, and all of them are the test. "
+                    f"Leave out test_sequences (={self.test_sequences})."
+                )
 
     @property
     def table(self) -> str:
@@ -179,6 +213,7 @@ class Sweep:
             settings=arm.settings,
             radar=self.radar,
             test_sequences=self.test_sequences,
+            official_test=self.official_test,
         )
 
     def to_plain(self) -> dict[str, Any]:

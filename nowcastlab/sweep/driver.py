@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,21 +18,25 @@ from ray import tune
 from ray.tune import Callback
 
 from nowcastlab import engine
-from nowcastlab.errors import NowcastlabError
+from nowcastlab.errors import TrainingError
 from nowcastlab.metric_names import VALID_SCORE
 from nowcastlab.sweep.attempts import Report
-from nowcastlab.sweep.design import Sweep, Trial
+from nowcastlab.sweep.design import ONLINE, Sweep, Trial
+from nowcastlab.sweep.environment import code_version
 from nowcastlab.sweep.facts import write_store_facts
 from nowcastlab.sweep.folder import SWEEP, SweepFolder
+from nowcastlab.sweep.interruption import ended_by_ctrl_c
 from nowcastlab.sweep.preflight import check_cluster, check_sweep
 from nowcastlab.sweep.trial import FAILED, FINISHED, no_space, read_result, run_trial, told
 from nowcastlab.sweep.view import View, outcome_text
 from nowcastlab.training import read_history
+from nowcastlab.training.checkpoints import Checkpoints
 
 if TYPE_CHECKING:
     from nowcastlab.sweep.clerk import Clerk
 
 REPORT_EVERY_S = 1.0  # from a trial to Tune: for the view alone, since every step is in the trial's folder
+SEEDS_ADDED = "nowcastlab.seeds_added"  # a tag of the sweep's run: "4,5 after 1,2,3"
 ATTEMPTS = 4  # at a trial that gets no further, because its worker dies or its machine is full
 Say = Callable[[str], None]
 Run = Callable[..., dict[str, Any]]  # as run_trial
@@ -72,19 +75,33 @@ def run_sweep(
 
     folder = SweepFolder(root.resolve(), sweep)
     with folder.claim():
+        if folder.added:
+            seeds = "seed" if folder.added == 1 else "seeds"
+            say(f"{folder.added} {seeds} added to a sweep that had begun: {folder.growth()}.")
         check_sweep(folder)
         mirror = Mirror(connect(tracking_uri), sweep.name)
         mirror.open_sweep(
             key=f"{sweep.name}/{sweep.scale}",
             name=f"{sweep.name} ({sweep.scale})",
             params={"scale": sweep.scale, "arms": len(sweep.arms), "seeds": list(sweep.seeds)},
-            tags={"sweep": sweep.name, "scale": sweep.scale, "question": sweep.question},
+            tags={
+                "sweep": sweep.name,
+                "scale": sweep.scale,
+                "question": sweep.question,
+                # who adds seeds until a difference is significant will find one: so it is on record
+                **({SEEDS_ADDED: folder.growth()} if folder.growth() else {}),
+            },
             identities={key_of(trial): trial.identity for trial in sweep.trials},
             artifacts=[folder.path / SWEEP, *write_store_facts(sweep, folder.path)],
         )
         folder.forget_failures()
         clerk = Clerk(
-            sweep.name, folder, mirror, code_version(), patience_s=PATIENCE_S if patience_s is None else patience_s
+            sweep.name,
+            folder,
+            mirror,
+            code_version(),
+            patience_s=PATIENCE_S if patience_s is None else patience_s,
+            say=say,
         )
         for trial in folder.begun():
             clerk.watch(trial)  # by a driver that died, perhaps before it told MLflow how it ended
@@ -93,7 +110,8 @@ def run_sweep(
         try:
             _run_trials(folder, clerk, failed, cpus_per_trial, gpus_per_trial, cpus, run, say)
         finally:
-            status = "FINISHED" if not folder.missing() else "FAILED" if failed else "KILLED"
+            left = {trial.key for trial in folder.missing()}
+            status = "FINISHED" if not left else "FAILED" if left <= failed.keys() else "KILLED"
             clerk.finish(unfinished="KILLED", status=status)
         missing = folder.missing()
         return SweepResult(
@@ -127,18 +145,21 @@ def _run_trials(
         while todo:
             before = {key: _progress(folder.trial(trial)) for key, trial in todo.items()}
             watch.given_up.clear()
-            _fit(folder, todo, watch, cpus_each, gpus_each, run)
+            interrupted = _fit(folder, todo, watch, cpus_each, gpus_each, run)
             # Tune tries each so often. A long trial on machines that come and go needs more: while it gets further.
             todo = {key: todo[key] for key in watch.given_up if _progress(folder.trial(todo[key])) > before[key]}
             for key in watch.given_up.keys() - todo.keys():
                 watch.ended(key, watch.given_up[key])
+            if interrupted:
+                return
     finally:
         view.close()
 
 
 def _fit(
     folder: SweepFolder, todo: dict[str, Trial], watch: _Watch, cpus_each: float, gpus_each: float, run: Run
-) -> None:
+) -> bool:
+    """Have Tune run the trials, each so often; whether Ctrl-C ended that."""
     plain = {key: trial.to_plain() for key, trial in todo.items()}
     folders = {key: str(folder.trial(trial)) for key, trial in todo.items()}
 
@@ -160,6 +181,7 @@ def _fit(
 
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"  # the folders and MLflow hold all of it
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"  # which would print tables between the lines of our view
+    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "0"  # by which it ends its trials, and we know that it was told to
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a trial's error is told in a line, by the view
     tuner = tune.Tuner(
         tune.with_resources(trainable, {"cpu": cpus_each, "gpu": gpus_each}),
@@ -174,10 +196,10 @@ def _fit(
         ),
     )
     try:
-        tuner.fit()
+        return ended_by_ctrl_c(tuner.fit)
     except (tune.TuneError, OSError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise NowcastlabError(
+        raise TrainingError(
             f"Ray Tune gave up the sweep in {folder.path}: {first} Mend that; the same command, run again, goes on."
         ) from error
 
@@ -196,10 +218,11 @@ def paced(report: Callable[[dict[str, Any]], None], clock: Callable[[], float] =
     return report_now_and_then
 
 
-def _progress(folder: Path) -> tuple[int, int]:
-    """What only grows while a trial gets further: the steps it reported, the files it finished."""
-    history = read_history(folder)
-    return (history[-1]["step"] if history else 0, len(list(folder.glob("scores-*.npz"))))
+def _progress(folder: Path) -> tuple[int, int, int]:
+    """What only grows while a trial gets further: the steps it reported, the files it finished, the windows that an
+    online run has saved."""
+    history, online = read_history(folder), Checkpoints(folder / ONLINE).steps(ONLINE)
+    return (history[-1]["step"] if history else 0, len(list(folder.glob("scores-*.npz"))), max(online, default=0))
 
 
 class _Watch(Callback):
@@ -252,16 +275,3 @@ def _cause(trial: Any) -> str:
     lines = path.read_text().strip().splitlines() if path.is_file() else []
     raised = any("Traceback (most recent call last)" in line or "ray::" in line for line in lines)
     return lines[-1].strip() if raised else "its worker died each time"
-
-
-def code_version() -> str:
-    """The commit the library runs from, and whether it was changed; or its release."""
-    from nowcastlab import __version__
-
-    here = Path(__file__).parents[1]
-    try:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
-        changed = subprocess.run(["git", "status", "--porcelain", "--", "."], cwd=here, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError):
-        return __version__
-    return commit.stdout.strip() + ("+changed" if changed.stdout.strip() else "")

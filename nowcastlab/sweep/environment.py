@@ -1,14 +1,17 @@
-"""Where a trial ran: the machine, and every installed distribution with its version."""
+"""What a trial ran with: the machine, every installed distribution with its version, the code's own."""
 
 from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from functools import lru_cache
 from importlib import metadata
+from pathlib import Path
 
 import torch
 
+from nowcastlab import __version__
 from nowcastlab.training.machine import machine_facts, pick_device
 
 
@@ -36,3 +39,16 @@ def environment_text(facts: dict[str, str]) -> str:
 def distributions() -> tuple[str, ...]:
     found = {(dist.metadata["Name"] or "?").lower(): dist.version for dist in metadata.distributions()}
     return tuple(f"{name}=={version}" for name, version in sorted(found.items()))
+
+
+def code_version(package: Path = Path(__file__).parents[1]) -> str:
+    """The commit the library runs from, and whether it was changed; or its release."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=package, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")  # else the repository around it is somebody else's project
+        return git("rev-parse", "HEAD") + ("+changed" if git("status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return __version__

@@ -22,8 +22,9 @@ def protocol_of(trial: Trial) -> str:
         return f"radar, {trial.radar.split} split, {limit}"
     assert trial.config is not None
     data = trial.config.data
+    test_set = "official" if trial.official_test else "generated"  # by the names of TestSet
     return (
-        f"digits, {trial.test_sequences} test sequences of {data.height}x{data.width}, "
+        f"digits, {trial.test_sequences} {test_set} test sequences of {data.height}x{data.width}, "
         f"{data.in_frames} frames to {data.leads}"
     )
 

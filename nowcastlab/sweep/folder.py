@@ -1,7 +1,7 @@
 """A sweep's folder: what was asked for, sealed on the first run, and a folder a trial.
 
 work/sweeps/links-vs-kernel-demo/
-  sweep.json         the sweep as it was begun
+  sweep.json         the sweep as it was begun, and the seeds added to it since
   trials/Traj-L13-s1/
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,10 @@ class SweepFolder:
     def __init__(self, root: Path, sweep: Sweep) -> None:
         self.path = Path(root) / f"{sweep.name}-{sweep.scale}"
         self.sweep = sweep
+        # Known once the folder is claimed: the seeds as they were asked for, those it was begun with first, then what
+        # each later command added; and how many this one did.
+        self.seeds: list[list[int]] = []
+        self.added = 0
 
     def trial(self, trial: Trial) -> Path:
         return self.path / "trials" / trial.key
@@ -49,7 +53,7 @@ class SweepFolder:
 
     @contextmanager
     def claim(self) -> Iterator[None]:
-        """One driver at a time; and the sweep must be the one that was begun here."""
+        """One driver at a time; and the sweep must be the one that was begun here, perhaps with further seeds."""
         with claimed(self.path, "sweep", self._settle):
             yield
 
@@ -57,30 +61,55 @@ class SweepFolder:
         """Seal the sweep, or see that it is what was sealed. Before a trial was begun it may still be changed."""
         path = self.path / SWEEP
         plain = json.loads(json.dumps(self.sweep.to_plain()))  # as it is read back
-        begun = read_sealed(path, "sweep")
-        if begun is not None and self.begun():
-            _refuse_changes(begun, plain, self.path)
-        if begun != plain:
+        sealed = read_sealed(path, "sweep")
+        self.seeds, self.added = [list(self.sweep.seeds)], 0
+        if sealed is not None and any(path.is_dir() for path in self.path.glob("trials/*")):
+            _refuse_changes(sealed, plain, self.path)
+            added = [seed for seed in _seeds(plain) if seed not in _seeds(sealed)]
+            self.seeds = [*_sealed_seeds(sealed), *([added] if added else [])]
+            self.added = len(added)
+        plain["seeds"] = self.seeds
+        if sealed != plain:
             write_atomically(path, json.dumps(plain, indent=1).encode())
+
+    def growth(self) -> str:
+        """Which seeds were added to a sweep that had begun, as "4,5 after 1,2,3"; empty for none."""
+        return "; ".join(
+            f"{listed(self.seeds[i])} after {listed(seed for part in self.seeds[:i] for seed in part)}"
+            for i in range(1, len(self.seeds))
+        )
+
+
+def listed(seeds: Iterable[int]) -> str:
+    """As --seeds takes them."""
+    return ",".join(map(str, seeds))
 
 
 @contextmanager
 def claimed(path: Path, what: str, settle: Callable[[], None]) -> Iterator[None]:
     """The folder of a sweep or a search to one driver, once `settle` has found it to be the right one."""
     with ExitStack() as held:
-        try:
+        with usable(path, what):
             path.mkdir(parents=True, exist_ok=True)
             lock = held.enter_context(open(path / ".lock", "w"))
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError(f"This {what} is running already, in {path}. Wait for it to end.") from None
             settle()
-        except BlockingIOError:
-            raise ConfigError(f"This {what} is running already, in {path}. Wait for it to end.") from None
-        except OSError as error:
-            raise ConfigError(
-                f"The {what}'s folder {path} cannot be written: {error.strerror}. Mend that, or choose another "
-                "folder (--folder)."
-            ) from None
         yield
+
+
+@contextmanager
+def usable(path: Path, what: str) -> Iterator[None]:
+    """A folder that cannot be read or written is the user's to mend."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"The {what}'s folder {path} cannot be used: {error.strerror}. Mend that, or choose another folder "
+            "(--folder)."
+        ) from None
 
 
 def read_sealed(path: Path, what: str) -> dict[str, Any] | None:
@@ -111,7 +140,8 @@ def _refuse_changes(begun: dict[str, Any], now: dict[str, Any], folder: Path) ->
     if changed:
         raise ConfigError(
             f"The sweep was changed after it was begun in {folder}: {'; '.join(changed[:5])}. "
-            "Put it back as it was to go on, or give the sweep another name."
+            f"Put it back as it was to go on (--seeds {listed(_seeds(begun))}, to which others may be added), or give "
+            "the sweep another name."
         )
 
 
@@ -127,18 +157,45 @@ def _digests(plain: dict[str, Any]) -> dict[str, str]:
     return found
 
 
+def _seeds(plain: dict[str, Any]) -> list[int]:
+    """Of the networks: a baseline's trial has none to speak of."""
+    return list(dict.fromkeys(trial["seed"] for trial in plain["trials"].values() if trial["config"]))
+
+
+def _sealed_seeds(sealed: dict[str, Any]) -> list[list[int]]:
+    """Of a sweep that was begun before its seeds were on record, those of its trials."""
+    return sealed.get("seeds") or [_seeds(sealed)]
+
+
 def _changes(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What decides results and differs. Paths may move, and the question may be put in better words."""
-    changed = []
+    """What decides results and differs. Paths may move, the question may be put in better words, and there may be
+    further seeds."""
     before, after = begun["trials"], now["trials"]
-    changed += [f"trial {key} is gone" for key in before if key not in after]
-    changed += [f"trial {key} is new" for key in after if key not in before]
+    changed = [_missing(key, trial, after, "gone") for key, trial in before.items() if key not in after]
+    changed += [
+        _missing(key, trial, before, "new")
+        for key, trial in after.items()
+        if key not in before and (trial["arm"] not in _arms(before) or trial["seed"] in _seeds(begun))
+    ]
+    changed = list(dict.fromkeys(changed))
     for key in before:
         if key in after and before[key]["identity"] != after[key]["identity"]:
             changed.append(f"trial {key}: {', '.join(_different(before[key], after[key])) or 'its identity'}")
     if begun["comparisons"] != now["comparisons"]:
         changed.append("the comparisons")
     return changed
+
+
+def _missing(key: str, trial: dict[str, Any], there: dict[str, Any], how: str) -> str:
+    """What a trial that the other sweep has not comes down to: an arm, a seed, or that trial alone."""
+    if trial["arm"] not in _arms(there):
+        return f"arm {trial['arm']} is {how}"
+    seeds = {other["seed"] for other in there.values()}
+    return f"trial {key} is {how}" if trial["seed"] in seeds else f"seed {trial['seed']} is {how}"
+
+
+def _arms(trials: dict[str, Any]) -> set[str]:
+    return {trial["arm"] for trial in trials.values()}
 
 
 def _different(before: dict[str, Any], after: dict[str, Any], prefix: str = "") -> list[str]:

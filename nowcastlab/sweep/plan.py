@@ -23,6 +23,7 @@ from nowcastlab.protocol import HKO7
 from nowcastlab.store import open_store
 from nowcastlab.sweep.design import DIGITS, ONLINE, Arm, Radar, Sweep, Trial
 from nowcastlab.training import build_model
+from nowcastlab.training.machine import threads
 
 REPEATS = 3
 PATIENCE_S = 0.4  # with the steps of one arm, after the first
@@ -42,12 +43,8 @@ class ArmPlan:
 
 def plan_arms(sweep: Sweep, missing: list[Trial]) -> list[ArmPlan]:
     """Each arm with its size and the time a trial takes here: training, validation and tests."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with threads(1):
         return [_plan(arm, sum(trial.arm == arm.name for trial in missing), sweep) for arm in sweep.arms]
-    finally:
-        torch.set_num_threads(threads)
 
 
 def wall_seconds(plans: Sequence[ArmPlan], at_once: float) -> float:

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import torch
 
 from nowcastlab import engine
+from nowcastlab.config import TrainConfig
 from nowcastlab.errors import ConfigError, NowcastlabError, StoreError
 from nowcastlab.store import open_store
-from nowcastlab.sweep.design import ONLINE, Arm, Sweep
+from nowcastlab.sweep.design import ONLINE, Arm
 from nowcastlab.sweep.folder import SweepFolder
 from nowcastlab.training import build_model
 from nowcastlab.training.task import open_task
@@ -28,12 +29,7 @@ SMALL_FILES = 500_000  # a trial: scores, history, examples, pictures, and their
 
 def check_sweep(folder: SweepFolder) -> None:
     """Raise what would fail every trial of an arm, or the whole sweep half-way."""
-    check_data(folder.sweep)
-    check_space(folder)
-
-
-def check_data(sweep: Sweep) -> None:
-    """Every store and digit set is here and is what the sweep was made with, and has windows to train on."""
+    sweep = folder.sweep
     if sweep.radar is not None:
         digest = open_store(sweep.radar.store).digest
         if digest != sweep.radar.digest:
@@ -41,26 +37,30 @@ def check_data(sweep: Sweep) -> None:
                 f"{sweep.radar.store} changed under the sweep: its digest was {sweep.radar.digest[:16]}, now it is "
                 f"{digest[:16]}. Put the store back as it was, or give the sweep another name."
             )
+    check_data({f"Arm {arm.name}": arm.config for arm in sweep.arms if arm.config is not None})
+    check_space("sweep", folder.path, space_needed(folder), trials=len(folder.missing()))
+
+
+def check_data(configs: Mapping[str, TrainConfig]) -> None:
+    """Every store and digit set is here and is what the configs were made with, and has windows to train on."""
     seen = set()
-    for arm in sweep.arms:
-        if arm.config is not None and arm.config.data not in seen:
-            seen.add(arm.config.data)
+    for name, config in configs.items():
+        if config.data not in seen:
+            seen.add(config.data)
             try:
                 # on the CPU: the machine that starts a sweep need not have the GPU its trials run on
-                open_task(arm.config, torch.device("cpu"))
+                open_task(config, torch.device("cpu"))
             except NowcastlabError as error:
-                raise type(error)(f"Arm {arm.name}: {error}") from None
+                raise type(error)(f"{name}: {error}") from None
 
 
-def check_space(folder: SweepFolder) -> None:
-    """Enough is free for what the missing trials will leave."""
-    needed = space_needed(folder)
-    free = shutil.disk_usage(folder.path).free
+def check_space(what: str, path: Path, needed: int, *, trials: int) -> None:
+    """Enough is free for what the missing trials of a sweep or a search will leave."""
+    free = shutil.disk_usage(path).free
     if needed > free:
         raise ConfigError(
-            f"The sweep needs about {size(needed)} more in {folder.path}, for the checkpoints and scores of "
-            f"{len(folder.missing())} trials, and {size(free)} are free there. Make room, or choose another folder "
-            "(--folder)."
+            f"The {what} needs about {size(needed)} more in {path}, for the checkpoints and scores of {trials} trials, "
+            f"and {size(free)} are free there. Make room, or choose another folder (--folder)."
         )
 
 
@@ -99,11 +99,14 @@ def size(count: int) -> str:
     return f"{count / 1000:.0f} kB"
 
 
+def trial_bytes(config: TrainConfig, *, online: bool = False) -> int:
+    """What one trial leaves."""
+    weights = sum(parameter.numel() for parameter in build_model(config).parameters())
+    return weights * (CHECKPOINTS + ONLINE_CHECKPOINTS * online) + SMALL_FILES
+
+
 def _bytes_of(arm: Arm) -> int:
-    if arm.config is None:
-        return SMALL_FILES
-    weights = sum(parameter.numel() for parameter in build_model(arm.config).parameters())
-    return weights * (CHECKPOINTS + ONLINE_CHECKPOINTS * (ONLINE in arm.settings)) + SMALL_FILES
+    return trial_bytes(arm.config, online=ONLINE in arm.settings) if arm.config is not None else SMALL_FILES
 
 
 def _bytes_in(folder: Path) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +36,23 @@ def key_of(trial: Trial) -> str:
     return f"{trial.sweep}/{trial.scale}/{trial.key}"
 
 
-def status_of(folder: Path, *, unfinished: str) -> str:
+def result_of(folder: Path, failed: str | None = None) -> dict[str, Any]:
+    """How a trial ended, empty for one that has not. `failed`: why, where it could not write that down itself."""
+    return read_result(folder) or ({} if failed is None else {"status": FAILED, "error": failed})
+
+
+def status_of(result: Mapping[str, Any], *, unfinished: str) -> str:
     """MLflow's word for how a trial stands."""
-    result = read_result(folder)
-    if result is None:
+    if not result:
         return unfinished
     return "FAILED" if result["status"] == FAILED else "FINISHED"
 
 
-def record_of(trial: Trial, folder: Path, *, code_version: str, unfinished: str) -> TrialRecord:
-    result = read_result(folder) or {}
+def record_of(
+    trial: Trial, folder: Path, *, code_version: str, unfinished: str, failed: str | None = None
+) -> TrialRecord:
+    """What a trial's folder says at this moment; `failed` as in `result_of`."""
+    result = result_of(folder, failed)
     done = result if result.get("status") == FINISHED else None
     trouble: dict[str, str] = {}
     files = [folder / name for name in ("config.json", "history.jsonl", EXAMPLES, ENVIRONMENT)]
@@ -59,7 +67,7 @@ def record_of(trial: Trial, folder: Path, *, code_version: str, unfinished: str)
         pictures=draw_pictures(folder, trouble) if done else [],
         data=_data(trial),
         tags={**_tags(trial, folder, code_version, result), **trouble},  # after the pictures, whose trouble they tell
-        status=status_of(folder, unfinished=unfinished),
+        status=status_of(result, unfinished=unfinished),
         error=result.get("error"),
     )
 
@@ -112,7 +120,7 @@ def _tags(trial: Trial, folder: Path, code_version: str, result: dict[str, Any])
         "scale": trial.scale,
         "model": trial.config.model if trial.config else trial.baseline or "",
         "settings": "+".join(trial.settings),
-        "outcome": result.get("status", "running"),
+        "outcome": result.get("status", "unfinished"),
         **{name: facts[name] for name in ("device", "torch") if name in facts},
         "nowcastlab.identity": trial.identity,
         "nowcastlab.data_digest": _digest(trial),

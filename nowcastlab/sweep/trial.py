@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from nowcastlab.config import DigitsData
-from nowcastlab.errors import NowcastlabError, StoreError
+from nowcastlab.errors import NowcastlabError
 from nowcastlab.models import Forecaster, build
 from nowcastlab.protocol import (
     Examples,
@@ -41,7 +41,7 @@ from nowcastlab.protocol import (
 )
 from nowcastlab.protocol.examples import KEPT
 from nowcastlab.skill import SequenceScores, load_scores, save_scores, summarize
-from nowcastlab.store import Store, open_near
+from nowcastlab.store.local_copy import open_anew, open_once
 from nowcastlab.sweep.attempts import Report, attempt
 from nowcastlab.sweep.design import DIGITS, ONLINE, Trial
 from nowcastlab.sweep.environment import environment_facts, environment_text
@@ -56,8 +56,6 @@ EXAMPLES = "examples.npz"
 ENVIRONMENT = "environment.txt"
 FINISHED, FAILED = "finished", "failed"
 PRUNED = "pruned"  # of a search: told to stop, because others did better
-
-_stores: dict[str, Store] = {}  # one a worker: opening reads the record, and mapping a shard is done once
 
 
 def run_trial(
@@ -77,6 +75,7 @@ def run_trial(
             facts = environment_facts(trial.config.device if trial.config else "cpu")
             outcome = _outcome(trial, folder, report, stop)
         except Exception as error:
+            open_anew()
             if _is_the_machines(error):
                 raise
             outcome = {"status": FAILED, "error": told(error), "expected": isinstance(error, NowcastlabError)}
@@ -152,7 +151,7 @@ def _tested(trial: Trial, setting: str, folder: Path) -> dict[str, Any]:
 
 def _benchmark(trial: Trial, setting: str, folder: Path) -> SequenceScores:
     assert trial.radar is not None
-    store = _store(trial)
+    store = open_once(trial.radar.store, trial.radar.digest)
     options: dict[str, Any] = {"split": trial.radar.split, "limit": trial.radar.limit}
     if trial.config is None:
         assert trial.baseline is not None
@@ -174,9 +173,10 @@ def _digits_errors(trial: Trial, folder: Path, path: Path) -> Any:
             return file["mse"]
     config = trial.config
     assert config is not None
+    assert isinstance(config.data, DigitsData)
     with computing(config) as device:
         model: Forecaster = load_trained(folder, device=device).model
-        test = digits_test(config.data, count=trial.test_sequences)  # type: ignore[arg-type]
+        test = digits_test(config.data, official=trial.official_test, count=trial.test_sequences)
         errors = evaluate_digits(
             model, test, frames_in=config.data.in_frames, leads=config.data.leads, device=pick_device(config.device)
         )
@@ -195,13 +195,14 @@ def _examples(trial: Trial, folder: Path) -> Examples:
         data = trial.config.data
         if not isinstance(data, DigitsData):
             return _radar_examples(trial, model, device)
-        test = digits_test(data, count=min(KEPT, trial.test_sequences))
+        test = digits_test(data, official=trial.official_test, count=min(KEPT, trial.test_sequences))
         return digit_examples(model, test, frames_in=data.in_frames, leads=data.leads, device=device)
 
 
 def _radar_examples(trial: Trial, model: Forecaster, device: Any) -> Examples:
     assert trial.radar is not None
-    return radar_examples(model, _store(trial), split=trial.radar.split, limit=trial.radar.limit, device=device)
+    store = open_once(trial.radar.store, trial.radar.digest)
+    return radar_examples(model, store, split=trial.radar.split, limit=trial.radar.limit, device=device)
 
 
 def _weights(folder: Path) -> dict[str, dict[str, str]]:
@@ -218,16 +219,3 @@ def _weights(folder: Path) -> dict[str, dict[str, str]]:
 
 def _parameters(trial: Trial) -> int:
     return sum(weight.numel() for weight in build_model(trial.config).parameters()) if trial.config else 0
-
-
-def _store(trial: Trial) -> Store:
-    assert trial.radar is not None
-    if trial.radar.store not in _stores:
-        _stores[trial.radar.store] = open_near(trial.radar.store, trial.radar.digest)
-    store = _stores[trial.radar.store]
-    if store.digest != trial.radar.digest:
-        raise StoreError(
-            f"{trial.radar.store} changed under the sweep: its digest was {trial.radar.digest[:16]}, now it is "
-            f"{store.digest[:16]}. Put the store back as it was, or give the sweep another name."
-        )
-    return store

@@ -4,7 +4,7 @@ backend connects, to a local sqlite file or a server; mirror copies: one run a t
 back to whoever makes tables.
 """
 
-from nowcastlab.tracking.backend import connect, tracking_uri
+from nowcastlab.tracking.backend import connect, connect_existing, tracking_uri
 from nowcastlab.tracking.mirror import Data, Mirror, TrialRecord
 from nowcastlab.tracking.reading import TrackedTrial, read_examples, read_scores, read_trials, sweep_names
 
@@ -14,6 +14,7 @@ __all__ = [
     "TrackedTrial",
     "TrialRecord",
     "connect",
+    "connect_existing",
     "read_examples",
     "read_scores",
     "read_trials",

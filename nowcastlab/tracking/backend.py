@@ -50,13 +50,24 @@ def connect(uri: str | None = None) -> MlflowClient:
     return client
 
 
+def connect_existing(uri: str | None = None) -> MlflowClient:
+    """`connect` for those who only read: a local database that is not there is not made, but asked for."""
+    uri = uri or tracking_uri()
+    if uri.startswith(SQLITE) and not database_path(uri).is_file():
+        raise TrackingError(
+            f"No runs yet: there is no {database_path(uri)}. Run a sweep first, as `python sweeps/links_vs_kernel.py`, "
+            "or run this where you ran one, or set MLFLOW_TRACKING_URI."
+        )
+    return connect(uri)
+
+
 @contextmanager
 def answering(uri: str) -> Iterator[None]:
     """What MLflow raises when a store does not answer, as an error that a person can act on."""
     try:
         yield
     except (MlflowException, OSError, ImportError) as error:
-        raise TrackingError(_no_answer(uri, str(error))) from None
+        raise TrackingError(_no_answer(uri, error)) from None
 
 
 def artifact_root(uri: str) -> str | None:
@@ -79,7 +90,7 @@ def _knock(uri: str) -> None:
         try:
             socket.create_connection((parts.hostname or "", parts.port or DATABASES[kind]), timeout=KNOCK_S).close()
         except (OSError, ValueError) as error:
-            raise TrackingError(_no_answer(uri, str(error))) from None
+            raise TrackingError(_no_answer(uri, error)) from None
     elif kind not in (*SERVERS, "databricks") or (kind in SERVERS and not parts.hostname):
         raise TrackingError(
             f"The tracking address {shown(uri)!r} is of no kind that MLflow keeps runs at. Set MLFLOW_TRACKING_URI to "
@@ -104,18 +115,24 @@ def _knock_at_file(uri: str) -> None:
         ) from None
 
 
-def shown(uri: str) -> str:
-    """An address as it may be printed: without the password."""
-    parts = urlsplit(uri)
-    return uri.replace(f":{parts.password}@", ":***@") if parts.password else uri
+def shown(text: str) -> str:
+    """An address, or words with addresses in them, as they may be printed: without passwords."""
+    return re.sub(r"(?i)\b(password=)[^&\s]+", r"\1***", re.sub(r"(://[^\s/:@]*:)[^\s/]+@", r"\1***@", text))
 
 
-def _no_answer(uri: str, why: str) -> str:
-    system = re.search(r"\[Errno -?\d+\] ([\w ]+)", why)  # what it comes down to, under a client's layers of words
-    first = next(iter(why.splitlines()), "it does not say why")
-    reason = system[1] if system else first.replace(uri, shown(uri)).rstrip(".")
+def reason(error: BaseException) -> str:
+    """What an error comes down to, in a line that may be printed."""
+    text = str(error)
+    # under a client's layers of words the system's; of a database's error its own, which stand among SQLAlchemy's
+    for pattern in (r"\[Errno -?\d+\] ([\w ]+)", r"\(\w+\.\w*Error\) (.+)"):
+        if own_words := re.search(pattern, text):
+            return shown(own_words[1])
+    return shown(next(iter(text.splitlines()), "it does not say why")).rstrip(".")
+
+
+def _no_answer(uri: str, error: BaseException) -> str:
     return (
-        f"No tracking store answers at {shown(uri)}: {reason}. "
+        f"No tracking store answers at {shown(uri)}: {reason(error)}. "
         "Start that server, or unset MLFLOW_TRACKING_URI to use a local file."
     )
 

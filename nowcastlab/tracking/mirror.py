@@ -19,12 +19,13 @@ from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run,
 from mlflow.exceptions import MlflowException
 
 from nowcastlab.errors import TrackingError
-from nowcastlab.tracking.backend import answering, artifact_root, shown
+from nowcastlab.tracking.backend import answering, artifact_root, reason, shown
 from nowcastlab.tracking.server import experiment_link
 
 TAG = "nowcastlab"
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # else the UI asks whether it is about language models
 ERROR = f"{TAG}.error"
+STUDY = f"{TAG}.study"
 RUN_NAME = "mlflow.runName"
 BATCH = 900  # MLflow takes at most 1000 values a call
 PAGE = 500  # runs
@@ -67,6 +68,7 @@ class Mirror:
         with answering(self.uri):
             self.experiment_id = self._find_experiment(experiment)
         self._runs: dict[str, _MirroredRun] = {}
+        self._study: dict[str, str] = {}  # a tag of every run of a search
         self.parent_id: str | None = None
 
     def open_sweep(
@@ -77,15 +79,21 @@ class Mirror:
         params: Mapping[str, Any],
         tags: Mapping[str, str],
         identities: Mapping[str, str] | None = None,
+        study: str | None = None,
         artifacts: Sequence[Path] = (),
     ) -> str:
         """The parent run of a sweep, with what it is asked to do (`artifacts`) on record before its first trial.
-        `identities`, by trial key, must be those of the runs that are there already."""
+
+        The runs that are there already must be its own: have these `identities`, by trial key; of a search, whose
+        trials are not known beforehand, belong to this `study`.
+        """
+        self._study = {STUDY: study} if study else {}
         with answering(self.uri):
-            self._look_around(identities or {})
+            self._look_around(key, identities or {})
             run = self._run(key, name, {**tags, f"{TAG}.kind": "sweep"}, parent=None)
             self.parent_id = run.run_id
             self._log_params(run, params)
+            self._log_tags(run, tags)  # also of a run that was there: seeds may have been added since
         self._log_artifacts(run.run_id, artifacts)
         with answering(self.uri):
             self._client.update_run(run.run_id, status="RUNNING")
@@ -97,10 +105,9 @@ class Mirror:
             try:
                 self._client.log_artifact(run_id, str(path))
             except Exception as error:
-                first = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
                 raise TrackingError(
-                    f"{shown(self.uri)} answers, but artifacts cannot be written: {first}. Mend that and run the same "
-                    "command again."
+                    f"{shown(self.uri)} answers, but artifacts cannot be written: {reason(error)}. Mend that and run "
+                    "the same command again."
                 ) from None
 
     def close_sweep(self, *, status: str) -> None:
@@ -149,9 +156,7 @@ class Mirror:
             self._client.log_artifact(run.run_id, str(path))
         for path in record.pictures:
             self._client.log_artifact(run.run_id, str(path), "pictures")
-        changed = [RunTag(k, v[:LONGEST_VALUE]) for k, v in record.tags.items() if run.tags.get(k) != v]
-        for first in range(0, len(changed), 100):
-            self._client.log_batch(run.run_id, tags=changed[first : first + 100])
+        self._log_tags(run, record.tags)
         if run.tags.get(RUN_NAME) != record.name:
             self._client.update_run(run.run_id, name=record.name)
         if record.data is not None:
@@ -189,11 +194,11 @@ class Mirror:
             )
         return found.experiment_id
 
-    def _look_around(self, identities: Mapping[str, str]) -> None:
+    def _look_around(self, parent: str, identities: Mapping[str, str]) -> None:
         """What is there already, all at once: of a sweep of a thousand trials, one by one, that takes minutes.
 
-        Two designs of one name would be mixed up in one table, and are refused. Runs that have ended are whole: they
-        are remembered, and nothing more need be asked about them.
+        Two designs of one name would be mixed up in one table, and two searches in one run: they are refused. Runs that
+        have ended are whole: they are remembered, and nothing more need be asked about them.
         """
         found: dict[str, list[Run]] = defaultdict(list)
         token = None
@@ -201,6 +206,12 @@ class Mirror:
             page = self._client.search_runs([self.experiment_id], max_results=PAGE, page_token=token)
             for run in page:
                 key = run.data.tags.get(f"{TAG}.key", "")
+                if f"{key}/".startswith(f"{parent}/") and run.data.tags.get(STUDY) != self._study.get(STUDY):
+                    where = run.data.tags.get(f"{TAG}.folder", "another folder")
+                    raise TrackingError(
+                        f"{shown(self.uri)} has a run of {key} that belongs to another search or sweep of that name "
+                        f"({where}). Go on with that one, give this one another name, or delete those runs in the UI."
+                    )
                 identity = identities.get(key)
                 there = run.data.tags.get(f"{TAG}.identity", identity)
                 if identity is not None and there is not None and there != identity:
@@ -239,7 +250,7 @@ class Mirror:
         return self._runs[key]
 
     def _create(self, key: str, name: str, tags: Mapping[str, str], parent: str | None) -> Run:
-        every = {**tags, f"{TAG}.key": key, **({"mlflow.parentRunId": parent} if parent else {})}
+        every = {**tags, **self._study, f"{TAG}.key": key, **({"mlflow.parentRunId": parent} if parent else {})}
         return self._client.create_run(self.experiment_id, run_name=name, tags=every)
 
     def _log_params(self, run: _MirroredRun, params: Mapping[str, Any]) -> None:
@@ -247,6 +258,11 @@ class Mirror:
         for first in range(0, len(fresh), 100):
             self._client.log_batch(run.run_id, params=fresh[first : first + 100])
         run.params |= set(params)
+
+    def _log_tags(self, run: _MirroredRun, tags: Mapping[str, str]) -> None:
+        changed = [RunTag(k, v[:LONGEST_VALUE]) for k, v in tags.items() if run.tags.get(k) != v]
+        for first in range(0, len(changed), 100):
+            self._client.log_batch(run.run_id, tags=changed[first : first + 100])
 
 
 @dataclass(kw_only=True)

@@ -13,7 +13,7 @@ from mlflow.exceptions import MlflowException
 from nowcastlab.errors import TrackingError
 from nowcastlab.protocol.examples import Examples, load_examples
 from nowcastlab.skill import SequenceScores, load_scores
-from nowcastlab.tracking.backend import shown
+from nowcastlab.tracking.backend import reason, shown
 from nowcastlab.tracking.mirror import TAG
 
 PAGE = 500
@@ -71,7 +71,7 @@ def read_scores(client: MlflowClient, trial: TrackedTrial, setting: str) -> Sequ
             path = client.download_artifacts(trial.run_id, f"scores-{setting}.npz", folder)
         except (MlflowException, OSError) as error:
             raise TrackingError(
-                f"Run {trial.run_id} ({trial.arm}, seed {trial.seed}) has no {setting} scores: {error}"
+                f"Run {trial.run_id} ({trial.arm}, seed {trial.seed}) has no {setting} scores: {reason(error)}."
             ) from None
         return load_scores(Path(path))
 

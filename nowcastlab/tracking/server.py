@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 from nowcastlab.errors import TrackingError
+from nowcastlab.tracking.backend import shown
 
 HOST = "127.0.0.1"  # a default server takes anonymous writes: it is not for others
 FIRST_PORT, PORTS = 5000, 40
@@ -35,24 +36,15 @@ def serving(uri: str, *, port: int | None = None) -> Iterator[str]:
     """A server on a tracking store, for as long as the block lasts; gives its address once it answers."""
     port = _checked(port) if port is not None else _free_port()
     base = f"http://{HOST}:{port}"
-    command = [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        "--backend-store-uri",
-        uri,
-        "--host",
-        HOST,
-        "--port",
-        str(port),
-    ]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    command = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
+    environment = {
+        **os.environ,
+        "MLFLOW_BACKEND_STORE_URI": uri,  # not as an argument: those can be read by all, and it may hold a password
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
     with tempfile.TemporaryFile() as log:
         # A session of its own: Ctrl-C is ours to pass on, and its workers are ended with it.
-        server = subprocess.Popen(
-            [*command, "--workers", "1"], env=environment, stdout=log, stderr=log, start_new_session=True
-        )
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         try:
             _wait(server, f"{base}/health", log)
             yield base
@@ -74,7 +66,7 @@ def _wait(server: subprocess.Popen[bytes], health: str, log: object) -> None:
 def _last_words(log: object) -> str:
     log.seek(0)  # type: ignore[attr-defined]
     lines = log.read().decode(errors="replace").strip().splitlines()  # type: ignore[attr-defined]
-    return " / ".join(lines[-3:]) or "it said nothing."
+    return shown(" / ".join(lines[-3:])) or "it said nothing."
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

@@ -18,6 +18,7 @@ from mlflow.exceptions import MlflowException
 from numpy.typing import NDArray
 
 from nowcastlab.errors import TrackingError
+from nowcastlab.tracking.backend import reason
 from nowcastlab.tracking.mirror import TAG
 from nowcastlab.tracking.reading import TrackedTrial
 
@@ -46,6 +47,11 @@ class SweepRecord:
         return [(a, b) for a, b in self.plain.get("comparisons", [])]
 
     @property
+    def seeds(self) -> list[list[int]]:
+        """Those it was begun with, then what was added each time; empty for sweeps that did not record it."""
+        return self.plain.get("seeds", [])
+
+    @property
     def trials(self) -> Mapping[str, Mapping[str, Any]]:
         """Every trial asked for, by its key (arm and seed)."""
         return self.plain.get("trials", {})
@@ -71,7 +77,7 @@ def read_digits_errors(client: MlflowClient, trial: TrackedTrial) -> NDArray[np.
                 return np.asarray(file["mse"], np.float64)
         except (MlflowException, OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise TrackingError(
-                f"Run {trial.run_id} ({trial.arm}, seed {trial.seed}) has no digits scores: {error}"
+                f"Run {trial.run_id} ({trial.arm}, seed {trial.seed}) has no digits scores: {reason(error)}."
             ) from None
 
 
@@ -88,4 +94,4 @@ def _json(client: MlflowClient, run: Run, name: str) -> dict[str, Any]:
         try:
             return dict(json.loads(Path(client.download_artifacts(run.info.run_id, name, folder)).read_bytes()))
         except (MlflowException, OSError, ValueError) as error:
-            raise TrackingError(f"Run {run.info.run_id}: its {name} cannot be read: {error}") from None
+            raise TrackingError(f"Run {run.info.run_id}: its {name} cannot be read: {reason(error)}.") from None

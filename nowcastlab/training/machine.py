@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from nowcastlab.config import TrainConfig
+from nowcastlab.config import TrainConfig, checks
 from nowcastlab.errors import ConfigError
 
 
 def pick_device(name: str) -> torch.device:
-    """The device of a config; `auto` is a GPU where there is one."""
-    if name == "auto":
+    """The device of that name; `auto` is a GPU where there is one."""
+    if checks.device(name) == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(name)
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -27,13 +27,19 @@ def pick_device(name: str) -> torch.device:
 def computing(config: TrainConfig) -> Iterator[torch.device]:
     """The config's device, with its threads, and on a GPU the convolutions that give one result every time."""
     device = pick_device(config.device)
-    threads_before = torch.get_num_threads()
-    torch.set_num_threads(config.threads or threads_before)
+    with threads(config.threads), torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
+        yield device
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads of torch for a while; 0 leaves them as they are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
     try:
-        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
-            yield device
+        yield
     finally:
-        torch.set_num_threads(threads_before)
+        torch.set_num_threads(before)
 
 
 def machine_facts(device: torch.device) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from nowcastlab.losses import radar_loss
 from nowcastlab.metric_names import VALID, VALID_SCORE, radar_metrics
 from nowcastlab.models import Forecaster
 from nowcastlab.skill import Scorer, concatenate, summarize
-from nowcastlab.store import Store, open_near
+from nowcastlab.store import Store
+from nowcastlab.store.local_copy import open_once
 from nowcastlab.training.task import Batch, autocast
 from nowcastlab.windows import training_starts, valid_starts, walk
 
@@ -21,12 +22,7 @@ from nowcastlab.windows import training_starts, valid_starts, walk
 class RadarTask:
     def __init__(self, config: TrainConfig, data: RadarData, device: torch.device) -> None:
         self.config, self.data, self.device = config, data, device
-        self.store = open_near(data.store, data.digest)
-        if self.store.digest != data.digest:
-            raise StoreError(
-                f"{data.store} is not the data this run was set up with: its digest is {self.store.digest}, the run's "
-                f"{data.digest}. Put that store back, or start a new run on this one."
-            )
+        self.store = open_once(data.store, data.digest)
         self._training = _training_windows(self.store, data)
         self._validation = _validation_windows(self.store, data)
         lead_minutes = data.interval_minutes * np.arange(1, data.leads + 1)

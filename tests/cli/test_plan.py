@@ -74,3 +74,23 @@ def test_a_file_that_is_no_sweep_is_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(main_group, ["plan", str(path)])
     assert isinstance(result.exception, ConfigError)
     assert "has no function nothing(scale, seeds)" in str(result.exception)
+
+
+def test_a_sweep_may_define_dataclasses(tmp_path: Path) -> None:
+    """Their annotations, where they are strings, are looked up in the module, by its name."""
+    path = tmp_path / "json.py"  # nor does a file take the place of a library
+    path.write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "from nowcastlab.config import mnist_config\n"
+        "from nowcastlab.sweep import DIGITS, Arm, Sweep\n"
+        "@dataclass(frozen=True)\n"
+        "class Variant:\n"
+        "    links: int\n"
+        "def json(scale, seeds):\n"
+        "    config = mnist_config('traj-l5', scale=scale, digits='sklearn-digits')\n"
+        "    arm = Arm(name=f'A{Variant(5).links}', config=config, settings=(DIGITS,))\n"
+        "    return Sweep(name='mine', question='?', scale=scale, arms=[arm], seeds=seeds)\n"
+    )
+    result = CliRunner().invoke(main_group, ["plan", str(path), "--scale", "demo"], catch_exceptions=False)
+    assert "mine, demo scale: 3 trials" in result.output

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
-from nowcastlab.cli.sweep import Build, parse_seeds, sweep_command
-from nowcastlab.sweep import Sweep
+from nowcastlab.cli.sweep import Build, exit_code, parse_seeds, sweep_command
+from nowcastlab.config import mnist_config
+from nowcastlab.sweep import DIGITS, Arm, Sweep, SweepFolder, SweepResult
 
 
 def never_built(scale: str, seeds: tuple[int, ...]) -> Sweep:
@@ -62,3 +65,41 @@ def test_the_store_that_is_named_is_the_one_it_is_built_with(build: Build, monke
 
 def test_seeds_keep_their_order() -> None:
     assert parse_seeds("3,1, 2") == (3, 1, 2)
+
+
+def tiny(scale: str, seeds: tuple[int, ...]) -> Sweep:
+    config = mnist_config("traj-l2", digits="sklearn-digits", max_steps=1, **{"data.size": 16, "data.count": 1})
+    arm = Arm(name="A", config=config, settings=(DIGITS,))
+    return Sweep(name="tiny", question="Which?", scale=scale, arms=[arm], seeds=seeds, test_sequences=1)
+
+
+@pytest.mark.parametrize(
+    ("below", "text"),
+    [
+        ("", "Directory '.*file' is a file"),
+        ("sub", "sweep's folder .*file/sub/tiny-demo cannot be used: Not a directory"),
+    ],
+)
+def test_a_folder_that_is_a_file_is_named(
+    below: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(sys, "argv", ["sweep.py", "--folder", str(tmp_path / "file" / below), "--plan"])
+    with pytest.raises(SystemExit) as ended:
+        sweep_command(tiny, "Which?")
+    assert ended.value.code == 2
+    assert re.search(text, capsys.readouterr().err)
+
+
+def test_ctrl_c_ends_with_130_whether_or_not_trials_had_failed(tmp_path: Path) -> None:
+    sweep = tiny("demo", (1, 2, 3))
+
+    def ended(finished: int, failed: int) -> int:
+        done, bad = sweep.trials[:finished], sweep.trials[finished : finished + failed]
+        why = {trial.key: "no luck" for trial in bad}
+        left = sweep.trials[finished + failed :]
+        return exit_code(
+            SweepResult(folder=SweepFolder(tmp_path, sweep), finished=done, failed=why, unfinished=left, link="")
+        )
+
+    assert (ended(3, 0), ended(2, 1), ended(2, 0), ended(1, 1)) == (0, 4, 130, 130)

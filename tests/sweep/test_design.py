@@ -20,6 +20,12 @@ def arm(name: str = "Traj-L5", **changes: Any) -> Arm:
     return Arm(**{"name": name, "config": config, "settings": (DIGITS,), **changes})
 
 
+def at_scale(name: str, scale: str) -> Arm:
+    config = arm().config
+    assert config is not None
+    return arm(name, config=replace(config, scale=scale))
+
+
 def sweep(**changes: Any) -> Sweep:
     values = {"name": "small", "question": "?", "scale": "demo", "arms": [arm("A"), arm("B")], **changes}
     return Sweep(**values)
@@ -38,6 +44,9 @@ def sweep(**changes: Any) -> Sweep:
             {"arms": [arm("A"), Arm(name="R", baseline="rover")], "radar": RADAR},
             r"arms on moving digits \(A\) and on radar \(R\), which no table can hold",
         ),
+        ({"scale": "paper"}, "arm A is set up at demo scale, and would be called paper. Make its config with scale="),
+        ({"arms": [arm("A"), at_scale("B", "laptop")]}, "arm B is set up at laptop scale, and would be called demo"),
+        ({"arms": [at_scale("A", "own")], "scale": "paper"}, "arm A is set up at own scale, and would be called paper"),
     ],
 )
 def test_an_impossible_sweep_is_refused(changes: dict[str, Any], text: str) -> None:
@@ -57,6 +66,11 @@ def test_an_impossible_sweep_is_refused(changes: dict[str, Any], text: str) -> N
 def test_an_impossible_arm_is_refused(changes: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         arm(**changes)
+
+
+def test_a_config_of_ones_own_may_stand_at_any_scale_but_the_papers() -> None:
+    for scale in ("demo", "laptop"):
+        assert sweep(arms=[at_scale("A", "own")], scale=scale).trials[0].scale == scale
 
 
 def test_trials_come_seed_by_seed_and_a_baseline_comes_once(tiny_store: Path) -> None:

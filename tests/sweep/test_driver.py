@@ -36,6 +36,22 @@ def test_run_again_it_does_nothing(copy: Path, undisturbed: Path) -> None:
     assert not violations(copy, undisturbed)
 
 
+def test_seeds_added_are_run_alone_and_said_and_on_record(copy: Path, tmp_path: Path) -> None:
+    uri = uri_of(tmp_path)  # of its own: a copied database has its artifacts where the first one has them
+    before = {path: path.stat().st_mtime_ns for path in copy.rglob("result.json")}
+    said: list[str] = []
+    result = run_sweep(small_sweep(seeds=(1, 2, 3)), root=copy, tracking_uri=uri, say=said.append)
+    assert len(result.finished) == 6
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert said[0] == "1 seed added to a sweep that had begun: 3 after 1,2."
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("small")
+    runs = client.search_runs([experiment.experiment_id])
+    (parent,) = [run for run in runs if run.data.tags["nowcastlab.kind"] == "sweep"]
+    assert parent.data.tags["nowcastlab.seeds_added"] == "3 after 1,2"
+    assert [run.info.status for run in runs] == ["FINISHED"] * 7
+
+
 def run_of(client: MlflowClient, key: str) -> str:
     experiment = client.get_experiment_by_name("small")
     (run,) = client.search_runs([experiment.experiment_id], f"tags.`nowcastlab.key` = 'small/demo/{key}'")

@@ -28,12 +28,13 @@ def test_trials_tested_on_fewer_windows_have_another_protocol(tiny_store: Path) 
     assert protocol_of(few) == "radar, test split, the first 12 windows"
 
 
-def test_digits_say_how_many_were_tested() -> None:
+def test_digits_say_how_many_were_tested_and_whose() -> None:
     arm = Arm(name="Traj-L5", config=mnist_config("traj-l5", digits="sklearn-digits"), settings=(DIGITS,))
     (trial,) = Sweep(name="d", question="?", scale="demo", arms=[arm], seeds=(1,), test_sequences=200).trials
     size = trial.config.data.height if trial.config else 0
-    assert protocol_of(trial) == f"digits, 200 test sequences of {size}x{size}, 10 frames to 10"
+    assert protocol_of(trial) == f"digits, 200 generated test sequences of {size}x{size}, 10 frames to 10"
     assert protocol_of(replace(trial, test_sequences=100)) != protocol_of(trial)
+    assert protocol_of(replace(trial, official_test="x.npz")).startswith("digits, 200 official test sequences of ")
 
 
 def test_the_store_tells_what_it_is(tiny_store: Path, tmp_path: Path) -> None:

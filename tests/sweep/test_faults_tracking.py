@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from faults import Driver, steps_done, violations
+from faults import Driver, folder_of, steps_done, violations
 from mlflow import MlflowClient
 
 
@@ -78,13 +78,23 @@ def test_a_tracking_server_that_is_away_loses_nothing(
         names = {file.path for file in client.list_artifacts(run.info.run_id)}
         assert {"config.json", "history.jsonl", "scores-digits.npz"} <= names
 
-    # away at the end, and for longer than the driver's patience: the trials' folders have it all
-    again = tmp_path / "again"
-    driver = Driver(again, ray_address, uri=server.uri, sweep={"name": "small2"}, patience_s=1)
-    driver.wait_until(lambda: (again / "small2-demo" / "trials" / "traj-l2-s2" / "history.jsonl").exists())
+
+def test_a_server_away_for_longer_than_the_drivers_patience_is_told_all_by_the_same_command(
+    tmp_path: Path, undisturbed: Path, ray_address: str, server: Server
+) -> None:
+    root = tmp_path / "sweeps"
+    driver = Driver(root, ray_address, uri=server.uri, patience_s=1)
+    driver.wait_until(lambda: (folder_of(root, "traj-l2-s2") / "history.jsonl").exists())
     server.kill()
-    assert "Nothing is lost" in driver.wait(5)
-    # and at the start: nothing is begun
-    said = Driver(tmp_path / "third", ray_address, uri=server.uri).wait(5)
+    said = driver.wait(5)
+    assert said.count("Waiting for the tracking store") == 1
+    assert "Nothing is lost" in said
+
+    # before the server is back nothing is begun anew
+    said = Driver(tmp_path / "other", ray_address, uri=server.uri).wait(5)
     assert f"No tracking store answers at {server.uri}" in said
-    assert not (tmp_path / "third" / "small-demo" / "trials").exists()
+    assert not (tmp_path / "other" / "small-demo" / "trials").exists()
+
+    server.start()
+    Driver(root, ray_address, uri=server.uri).wait()
+    assert not violations(root, undisturbed, uri=server.uri)  # one finished run a trial, each step once

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import folder_of, small_arm, small_sweep, uri_of
+from test_search import small_search
 
-from nowcastlab.config import mnist_config
+from nowcastlab.config import mnist_config, radar_config
 from nowcastlab.errors import ConfigError, NowcastlabError, StoreError, TrackingError
 from nowcastlab.store import StoreWriter, open_store
 from nowcastlab.sweep import Arm, Radar, Sweep, SweepFolder, run_sweep, run_trial
-from nowcastlab.sweep.preflight import CHECKPOINTS, check_machines, space_needed
+from nowcastlab.sweep.preflight import CHECKPOINTS, check_data, check_machines, space_needed
+from nowcastlab.sweep.search.driver import run_search
 from nowcastlab.training import load_trained
 
 
@@ -60,13 +62,13 @@ def test_a_grid_that_a_network_cannot_halve_is_refused() -> None:
 def test_a_sweep_edited_after_it_started_is_refused_with_what_changed(undisturbed: Path, tmp_path: Path) -> None:
     text = r"changed after it was begun .*test_sequences was 8, now 9.*another name"
     refused(small_sweep(test_sequences=9), undisturbed, ConfigError, text, tracking_uri=uri_of(tmp_path))
-    text = "trial conv-k3-d1-s3 is new"
-    refused(small_sweep(seeds=(1, 2, 3)), undisturbed, ConfigError, text, tracking_uri=uri_of(tmp_path))
+    text = "seed 2 is gone"
+    refused(small_sweep(seeds=(1, 3)), undisturbed, ConfigError, text, tracking_uri=uri_of(tmp_path))
 
 
 def test_a_sweep_that_never_started_a_trial_may_be_edited(tmp_path: Path) -> None:
     """A mistake found before the first trial can be mended where it was made."""
-    for sweep in (small_sweep(), small_sweep(seeds=(1, 2, 3))):
+    for sweep in (small_sweep(), small_sweep(seeds=(3, 4))):
         refused(sweep, tmp_path, TrackingError, "of no kind", tracking_uri="ftp://nowhere")
 
 
@@ -80,7 +82,7 @@ def test_two_drivers_of_one_sweep_are_one_too_many(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    refused(small_sweep(), tmp_path / "file", ConfigError, r"file/small-demo cannot be written: Not a directory")
+    refused(small_sweep(), tmp_path / "file", ConfigError, r"file/small-demo cannot be used: Not a directory")
 
 
 # --- the data
@@ -132,6 +134,15 @@ def test_a_store_that_changed_since_the_sweep_was_made_is_refused(store: Path, t
     refused(sweep, tmp_path, StoreError, r"changed under the sweep: its digest was \w{16}, now it is \w{16}")
 
 
+def test_a_store_to_train_on_is_looked_at_as_it_is_now(store: Path, tmp_path: Path) -> None:
+    """Not as it was when this process opened it last."""
+    config = radar_config("convgru", store=str(store), max_steps=1, **{"data.valid_windows": 1})
+    check_data({"Arm A": config})
+    rain_harder(store)
+    with pytest.raises(StoreError, match=r"Arm A: .*radar.zarr is not the data this run was set up with"):
+        check_data({"Arm A": config})
+
+
 # --- space
 
 
@@ -152,6 +163,12 @@ def one_megabyte(tmp_path: Path) -> Iterator[Path]:
 def test_no_space_is_seen_before_it_is_missed(one_megabyte: Path, tmp_path: Path) -> None:
     text = r"needs about \d\.\d MB more in .*small-demo, for .* 4 trials, and \d\.\d MB are free there. Make room"
     refused(small_sweep(), one_megabyte, ConfigError, text, tracking_uri=uri_of(tmp_path))
+
+
+def test_a_search_sees_it_too(one_megabyte: Path, tmp_path: Path) -> None:
+    text = r"The search needs about \d+\.\d MB more in .*small-search-demo, for .* 9 trials, and \d.* Make room"
+    with pytest.raises(ConfigError, match=text):
+        run_search(small_search(), trials=9, root=one_megabyte, tracking_uri=uri_of(tmp_path))
 
 
 def test_the_space_a_sweep_needs_is_what_it_takes(undisturbed: Path, tmp_path: Path) -> None:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 from mlflow import MlflowClient
+from optuna.trial import TrialState
 
-from nowcastlab.cli.search import as_text, train_command
-from nowcastlab.config import TrainConfig, mnist_config
-from nowcastlab.errors import ConfigError
+from nowcastlab.cli.search import as_text, how_it_ended, train_command
+from nowcastlab.config import TrainConfig, mnist_config, radar_config
+from nowcastlab.errors import ConfigError, StoreError, TrackingError, TrainingError
 from nowcastlab.sweep.search import Choice, Real, Search, SearchFolder, Whole
-from nowcastlab.sweep.search.driver import SearchResult, run_search
-from nowcastlab.sweep.search.study import found_in, open_study
+from nowcastlab.sweep.search.driver import SearchResult, check_search, resumable, run_search
+from nowcastlab.sweep.search.study import ask, found_in, identity_of, open_study
 
 STEPS = 9
 
@@ -121,13 +126,22 @@ def test_its_text_names_the_best_and_how_to_train_it(finished: tuple[Path, Searc
     assert "runs: nowcastlab ui --sweep small-search" in text
 
 
-def test_the_command_it_names_means_the_same_config(tmp_path: Path) -> None:
-    config = configured({"learning_rate": 0.00123, "links": 3})
-    words = train_command(config).replace("'", "").split()
-    changes = dict(word.split("=", 1) for before, word in pairwise(words) if before == "--set")
-    assert changes["learning_rate"] == "0.00123"
-    assert changes["overrides.links"] == "3"
-    assert changes["data.size"] == "16"
+@pytest.mark.parametrize("scale", ["demo", "laptop"])
+def test_the_command_it_names_means_the_same_config(scale: str) -> None:
+    changed: dict[str, Any] = {"learning_rate": 0.00123, "data.size": 16, "overrides.links": 3, "max_steps": 9}
+    config = mnist_config("traj-l5", scale=scale, digits="sklearn-digits", **changed)
+    program, verb, *words = shlex.split(train_command(config))
+    assert (program, verb) == ("nowcastlab", "train")
+    said: dict[str, str] = {}
+    changes: dict[str, Any] = {}
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        if option == "--set":
+            name, _, text = value.partition("=")
+            changes[name] = json.loads(text)
+        else:
+            said[option.removeprefix("--")] = value
+    rebuilt = mnist_config(**said | {"seed": int(said["seed"])}, **changes)
+    assert rebuilt.identity == replace(config, seed=config.seed + 1).identity
 
 
 @pytest.mark.slow
@@ -171,11 +185,97 @@ def test_a_search_changed_after_it_was_begun_is_refused(finished: tuple[Path, Se
         run_search(changed, trials=9, root=root, tracking_uri=f"sqlite:///{root}/mlflow.db")
 
 
+def test_a_search_begun_anew_does_not_write_into_the_runs_of_the_one_before(
+    finished: tuple[Path, SearchResult], tmp_path: Path
+) -> None:
+    """Another folder, the same name and database: t000 would be two trials in one run."""
+    root, _ = finished
+    with pytest.raises(TrackingError, match=rf"belongs to another search or sweep of that name \({root}"):
+        run_search(small_search(), trials=1, root=tmp_path, tracking_uri=f"sqlite:///{root}/mlflow.db")
+    assert not (tmp_path / "small-search-demo" / "trials").exists()
+
+
+def test_a_study_is_known_again_and_told_from_another_of_the_same_search(tmp_path: Path) -> None:
+    folders = [SearchFolder(tmp_path / name, small_search()) for name in ("a", "b")]
+    for folder in folders:
+        folder.path.mkdir(parents=True)
+    first, again, other = (identity_of(open_study(folder)) for folder in (folders[0], *folders))
+    assert first == again != other
+    assert first is not None
+    folders[0].journal.unlink()  # whatever else is there, this is the study
+    assert identity_of(open_study(folders[0])) != first
+
+
+def failed_search(root: Path) -> SearchFolder:
+    """One trial, whose worker died: it left no result."""
+    folder = SearchFolder(root, small_search())
+    with folder.claim():
+        study = open_study(folder)
+        asked = ask(study, folder.search)
+        asked.set_user_attr("error", "its worker died 4 times")
+        study.tell(asked, state=TrialState.FAIL)
+    return folder
+
+
+def test_a_failed_trial_stays_failed_and_keeps_its_error_when_the_command_is_run_again(tmp_path: Path) -> None:
+    failed_search(tmp_path)
+    for _ in range(2):
+        result = search(tmp_path, 1)
+        client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+        runs = client.search_runs([client.get_experiment_by_name("small-search").experiment_id])
+        assert [run.info.status for run in runs] == ["FAILED", "FAILED"]  # the trial, and the search
+        (trial,) = [run for run in runs if run.data.tags["nowcastlab.kind"] == "trial"]
+        assert trial.data.tags["outcome"] == "failed"
+        assert trial.data.tags["nowcastlab.error"] == "its worker died 4 times"
+    code, why = how_it_ended(result)
+    assert code == 4
+    assert (
+        "Every trial failed, the first with its worker died 4 times. Mend that and ask for more, as --trials 2" in why
+    )
+
+
+def test_a_search_of_which_some_trials_failed_ended_well(finished: tuple[Path, SearchResult]) -> None:
+    _, result = finished
+    some = replace(result, found=[*result.found, replace(result.found[0], outcome="failed")])
+    assert how_it_ended(some) == (0, "")
+    assert how_it_ended(replace(some, interrupted=True))[0] == 130
+
+
+def test_data_that_changed_are_seen_before_the_first_trial(tiny_store: Path, tmp_path: Path) -> None:
+    store = tmp_path / "radar.zarr"
+    shutil.copytree(tiny_store, store)
+
+    def on_radar(values: Mapping[str, Any]) -> TrainConfig:
+        rate = values["learning_rate"]
+        return replace(on_store, learning_rate=rate)
+
+    on_store = radar_config("convgru", store=str(store), max_steps=9, validate_every=1, **{"data.valid_windows": 1})
+    radar = small_search(space={"learning_rate": Real(low=1e-4, high=1e-2)}, config=on_radar)
+    folder = SearchFolder(tmp_path, radar)
+    folder.path.mkdir()
+    check_search(folder, 1)
+    shutil.rmtree(store)
+    with pytest.raises(StoreError, match=r"A trial at .*No store at .*radar.zarr"):
+        check_search(folder, 1)
+
+
+def test_a_disk_that_fills_under_the_driver_is_told_in_a_line(tmp_path: Path) -> None:
+    text = r"The search in .*small-search-demo cannot go on: .*No space left on device.*the same command goes on"
+    with pytest.raises(TrainingError, match=text), resumable(SearchFolder(tmp_path, small_search())):
+        raise OSError(28, "No space left on device")
+
+
+def test_so_is_what_ray_does_to_it(tmp_path: Path) -> None:
+    with (
+        pytest.raises(TrainingError, match=r"cannot go on: .*the same command goes on"),
+        resumable(SearchFolder(tmp_path, small_search())),
+    ):
+        raise ray.exceptions.LocalRayletDiedError
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(
-        ConfigError, match=r"search's folder .*file/small-search-demo cannot be written: Not a directory"
-    ):
+    with pytest.raises(ConfigError, match=r"search's folder .*file/small-search-demo cannot be used: Not a directory"):
         run_search(small_search(), trials=1, root=tmp_path / "file", tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
 
 
@@ -217,6 +317,7 @@ def test_the_first_points_are_spread_and_depend_on_the_seed_alone() -> None:
         ({"space": {"learning_rate": Real(low=0, high=1)}}, "a logarithmic range begins above 0"),
         ({"space": {"learning_rate": Whole(low=3, high=3)}}, "goes from 3 to 3: low must be lower"),
         ({"space": {"learning_rate": Choice(values=())}}, "has no values to choose from"),
+        ({"scale": "paper"}, "a trial is set up at demo scale, and would be called paper"),
         ({"reduction": 1}, r"reduction \(=1\) must be at least 2"),
         ({"first_rung": 10}, r"first_rung \(=10\) must be .* at most max_steps \(=9\)"),
     ],

@@ -27,9 +27,9 @@ with Stopwatch(Path(sys.argv[1]), every_s=0.05):
 
 def test_a_trial_left_alone_took_its_own_time(tmp_path: Path) -> None:
     with Stopwatch(tmp_path) as stopwatch:
-        pass
-    assert 0 <= stopwatch.seconds < 60
-    assert seconds_before(tmp_path) == pytest.approx(stopwatch.seconds, abs=60)
+        time.sleep(0.01)
+        inside = stopwatch.seconds
+    assert 0.01 <= inside <= seconds_before(tmp_path) <= stopwatch.seconds < 60
 
 
 def test_attempts_add_up_and_the_time_between_them_does_not_count(tmp_path: Path) -> None:
@@ -37,8 +37,9 @@ def test_attempts_add_up_and_the_time_between_them_does_not_count(tmp_path: Path
     long_ago = time.time() - 8 * 3600
     os.utime(tmp_path / FILE_NAME, (long_ago, long_ago))
     with Stopwatch(tmp_path) as stopwatch:
-        assert 1000 <= stopwatch.seconds < 1060
-    assert 1000 <= seconds_before(tmp_path) < 1060
+        time.sleep(0.01)
+        inside = stopwatch.seconds
+    assert 1000.01 <= inside <= seconds_before(tmp_path) < 1060
 
 
 def test_a_killed_attempt_counts_and_so_does_its_copy_on_another_machine(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 import torch
 
 from nowcastlab.config import mnist_config, radar_config
+from nowcastlab.errors import StoreError
 from nowcastlab.protocol import load_examples
-from nowcastlab.store import open_store
+from nowcastlab.store import Store, open_store
+from nowcastlab.store.local_copy import open_anew, open_once
 from nowcastlab.sweep import DIGITS, OFFLINE, Arm, Radar, Sweep, Trial, run_trial
 
 STEPS = {"max_steps": 2, "validate_every": 1, "threads": 1}
@@ -90,3 +93,39 @@ def test_baselines_and_networks_are_shown_on_the_same_windows(tiny_store: Path, 
     assert last.labels == network.labels
     np.testing.assert_array_equal(last.inputs, network.inputs)
     assert json.loads((tmp_path / trials[0].key / "result.json").read_text())["weights"] == {}
+
+
+def test_a_worker_opens_a_store_once_for_all_it_trains_and_tests(
+    tiny_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = radar_trials(tiny_store)
+    open_anew()
+    opened: list[str] = []
+    real = Store.__init__
+
+    def counting(self: Store, url: str, **options: Any) -> None:
+        opened.append(url)
+        real(self, url, **options)
+
+    monkeypatch.setattr(Store, "__init__", counting)
+    for trial in trials:
+        assert run_trial(trial, tmp_path / trial.key)["status"] == "finished"
+    assert opened == [str(tiny_store)]
+
+
+def test_a_store_with_other_data_is_refused_and_not_kept(tiny_store: Path, tmp_path: Path) -> None:
+    store, digest = tmp_path / "moved.zarr", open_store(str(tiny_store)).digest
+    shutil.copytree(tiny_store, store)
+    with pytest.raises(StoreError, match=r"moved.zarr is not the data this run was set up with: .* the run's 0{64}"):
+        open_once(str(store), "0" * 64)
+    assert open_once(str(store), digest).digest == digest
+
+
+def test_after_an_error_a_store_is_opened_anew(tiny_store: Path, tmp_path: Path) -> None:
+    """It may be what went wrong: a copy in a temporary folder that was tidied, say."""
+    (trial,) = radar_trials(tiny_store)[:1]
+    assert trial.radar is not None
+    before = open_once(trial.radar.store, trial.radar.digest)
+    (tmp_path / "trial" / "scores-offline.npz").mkdir(parents=True)  # in the way of the scores
+    assert run_trial(trial, tmp_path / "trial")["status"] == "failed"
+    assert open_once(trial.radar.store, trial.radar.digest) is not before

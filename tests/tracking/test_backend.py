@@ -11,7 +11,7 @@ from mlflow import MlflowClient
 
 from nowcastlab.errors import TrackingError
 from nowcastlab.tracking import Mirror, TrialRecord, connect
-from nowcastlab.tracking.backend import answering
+from nowcastlab.tracking.backend import answering, reason, shown
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["nowcastlab.tracking"])  # imports take longer than all the rest
@@ -49,6 +49,38 @@ def test_an_error_without_words_is_still_told() -> None:
         answering("http://there"),
     ):
         raise OSError
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("http://ana:s3cret@there:5000/x", "http://ana:***@there:5000/x"),
+        ("API request to http://ana:s3cret@there/api failed (http://ana:s3cret@there)", None),
+        ("postgresql+psycopg2://ana:s3@cret@there/runs", "postgresql+psycopg2://ana:***@there/runs"),
+        ("postgresql://there/runs?user=ana&password=s3cret&sslmode=require", None),
+        ("http://127.0.0.1:5000/a@b", "http://127.0.0.1:5000/a@b"),
+        ("sqlite:////work/mlflow.db", "sqlite:////work/mlflow.db"),
+    ],
+)
+def test_no_address_is_shown_with_its_password(text: str, told: str | None) -> None:
+    assert "cret" not in shown(text)
+    assert told is None or shown(text) == told
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device", "/x"), "No space left on device"),
+        (ValueError("(sqlite3.OperationalError) database is locked\n[SQL: INSERT]"), "database is locked"),
+        (
+            ValueError("API request to http://ana:s3cret@there failed.\nmore"),
+            "API request to http://ana:***@there failed",
+        ),
+        (ValueError(), "it does not say why"),
+    ],
+)
+def test_an_error_comes_down_to_a_line(error: Exception, told: str) -> None:
+    assert reason(error) == told
 
 
 def test_a_database_that_cannot_be_written_is_named(tmp_path: Path) -> None:

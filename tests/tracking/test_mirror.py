@@ -134,6 +134,29 @@ def test_a_run_of_another_design_is_not_written_to(uri: str) -> None:
         mirror.open_sweep(key="s/demo", name="s", params={}, tags={}, identities={RECORD.key: "b" * 64})
 
 
+def test_a_search_does_not_write_into_the_runs_of_another(uri: str) -> None:
+    """Their trials have the same keys, t000 and so on, and are not known beforehand."""
+    trial = replace(RECORD, key="s/demo/t000-s1", tags={"arm": "t000", "nowcastlab.folder": "/old/s-demo/t000-s1"})
+    first = Mirror(connect(uri), "searched")
+    first.open_sweep(key="s/demo", name="s", params={}, tags={}, study="first")
+    first.sync(replace(trial, status="FINISHED"))
+    again = Mirror(connect(uri), "searched")
+    again.open_sweep(key="s/demo", name="s", params={}, tags={}, study="first")
+    for study in ("second", None):
+        other = Mirror(connect(uri), "searched")
+        with pytest.raises(
+            TrackingError, match=r"has a run of s/demo\S* that belongs to another search .*another name"
+        ):
+            other.open_sweep(key="s/demo", name="s", params={}, tags={}, study=study)
+    other.open_sweep(key="s/laptop", name="s", params={}, tags={}, study="third")  # of another scale: not the same
+
+
+def test_a_sweep_opened_again_says_what_is_new_about_it(uri: str) -> None:
+    for seeds in ({}, {"seeds_added": "3 after 1,2"}):
+        Mirror(connect(uri), "grown").open_sweep(key="grown/demo", name="s", params={}, tags={"scale": "demo", **seeds})
+    assert the_run(uri, "grown").data.tags["seeds_added"] == "3 after 1,2"
+
+
 def test_what_a_sweep_will_compare_is_on_record_before_its_first_trial(uri: str, tmp_path: Path) -> None:
     asked = tmp_path / "sweep.json"
     asked.write_text(json.dumps({"comparisons": [["A", "B"]], "trials": {}}))

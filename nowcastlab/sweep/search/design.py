@@ -27,7 +27,7 @@ from scipy.stats import qmc
 
 from nowcastlab.config import TrainConfig
 from nowcastlab.errors import ConfigError
-from nowcastlab.sweep.design import NAME, Trial
+from nowcastlab.sweep.design import NAME, Trial, check_scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +89,7 @@ class Search:
                 )
         for corner in self.corners():  # a network that cannot be built is found out now
             config = self.config(corner)
+            check_scale(f"Search {self.name}: a trial", config, self.scale)
             if self.first_rung % config.validate_every or not 0 < self.first_rung <= config.max_steps:
                 raise ConfigError(
                     f"Search {self.name}: first_rung (={self.first_rung}) must be a multiple of validate_every "

@@ -12,7 +12,8 @@ ASHA's rungs, which it keeps in memory, are empty, and the number of trials is c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,23 +23,41 @@ import ray
 from optuna.trial import FrozenTrial, TrialState
 
 from nowcastlab import engine
-from nowcastlab.errors import NowcastlabError
+from nowcastlab.errors import TrainingError
 from nowcastlab.metric_names import VALID_SCORE
 from nowcastlab.progress import progress
 from nowcastlab.sweep.clerk import Clerk
 from nowcastlab.sweep.design import Trial
-from nowcastlab.sweep.driver import ATTEMPTS, Say, code_version
+from nowcastlab.sweep.driver import ATTEMPTS, Say
+from nowcastlab.sweep.environment import code_version
 from nowcastlab.sweep.plan import duration
-from nowcastlab.sweep.preflight import check_cluster
+from nowcastlab.sweep.preflight import check_cluster, check_data, check_space, trial_bytes
 from nowcastlab.sweep.search.design import Search, shown
 from nowcastlab.sweep.search.folder import SEARCH, SearchFolder
 from nowcastlab.sweep.search.rungs import read_verdict, run_by_rungs, write_verdict
-from nowcastlab.sweep.search.study import Found, as_found, ask, found_in, importance_in, left_behind, open_study
+from nowcastlab.sweep.search.study import (
+    Found,
+    as_found,
+    ask,
+    found_in,
+    identity_of,
+    importance_in,
+    in_vain,
+    left_behind,
+    open_study,
+)
 from nowcastlab.sweep.trial import FAILED, FINISHED, PRUNED
 from nowcastlab.tracking import Mirror, connect
 from nowcastlab.training import read_history
 
 POLL_S = 0.2
+# Of Ray, about a task whose process or machine is gone.
+DIED = (
+    ray.exceptions.WorkerCrashedError,
+    ray.exceptions.RayActorError,
+    ray.exceptions.NodeDiedError,
+    ray.exceptions.OutOfMemoryError,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,19 +88,25 @@ def run_search(
 ) -> SearchResult:
     """Try so many points in all. Called again, it does what is missing of them; with a larger number, more."""
     folder = SearchFolder(root.resolve(), search)
-    with folder.claim():
+    with folder.claim(), resumable(folder):
         study = open_study(folder)
+        check_search(folder, trials - len(found_in(study)))
         mirror = Mirror(connect(tracking_uri), search.name)
         mirror.open_sweep(
             key=f"{search.name}/{search.scale}",
             name=f"{search.name} ({search.scale})",
             params={"scale": search.scale, "seed": search.seed, **{k: str(v) for k, v in search.space.items()}},
             tags={"sweep": search.name, "scale": search.scale, "question": search.question},
+            study=identity_of(study),
             artifacts=[folder.path / SEARCH],
         )
-        clerk = Clerk(search.name, folder, mirror, code_version())
+        clerk = Clerk(search.name, folder, mirror, code_version(), say=say)
         for one in sorted(found_in(study), key=lambda one: one.number):
-            clerk.watch(search.trial(one.number, one.values))
+            trial = search.trial(one.number, one.values)
+            if one.outcome == FAILED:
+                clerk.failed(trial, one.error)
+            else:
+                clerk.watch(trial)
         clerk.start()
         driver = _Driver(folder, study, clerk, say)
         interrupted = False
@@ -90,15 +115,38 @@ def run_search(
         except KeyboardInterrupt:
             interrupted = True
         finally:
-            whole = not interrupted and len(found_in(study)) >= trials
-            clerk.finish(unfinished="KILLED", status="FINISHED" if whole else "KILLED")
+            found = found_in(study)
+            whole = not interrupted and len(found) >= trials
+            clerk.finish(
+                unfinished="KILLED", status="KILLED" if not whole else "FAILED" if in_vain(found) else "FINISHED"
+            )
         return SearchResult(
             folder=folder,
-            found=found_in(study),
+            found=found,
             importance=importance_in(study),
             interrupted=interrupted,
             link=mirror.link(),
         )
+
+
+def check_search(folder: SearchFolder, missing: int) -> None:
+    """Raise what would fail every trial, or the whole search half-way, as before a sweep."""
+    if missing <= 0:
+        return
+    configs = {f"A trial at {corner}": folder.search.config(corner) for corner in folder.search.corners()}
+    check_data(configs)
+    check_space("search", folder.path, missing * max(map(trial_bytes, configs.values())), trials=missing)
+
+
+@contextmanager
+def resumable(folder: SearchFolder) -> Iterator[None]:
+    """What a disk or Ray does to the driver itself is told in a line: the study has all that was done before."""
+    try:
+        yield
+    except (OSError, ray.exceptions.RayError) as error:
+        raise TrainingError(
+            f"The search in {folder.path} cannot go on: {error}. Mend that; the same command goes on."
+        ) from error
 
 
 @dataclass(kw_only=True)
@@ -175,11 +223,11 @@ class _Driver:
         running = self._under_way[reference]
         try:
             result = ray.get(reference)
-        except (ray.exceptions.WorkerCrashedError, ray.exceptions.RayActorError, ray.exceptions.NodeDiedError):
+        except DIED:
             result = {"status": FAILED, "error": f"its worker died {ATTEMPTS} times", "seconds": 0.0}
             self._clerk.failed(running.trial, result["error"])
         except ray.exceptions.RayTaskError as error:  # the machine's doing: the trial can be taken up again
-            raise NowcastlabError(
+            raise TrainingError(
                 f"Trial {running.trial.key} cannot go on: {error.cause}. Mend that; the same command goes on."
             ) from None
         del self._under_way[reference]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from nowcastlab.sweep.search.folder import SearchFolder
 from nowcastlab.sweep.trial import FAILED, FINISHED, PRUNED
 
 NEVER_BEGUN = "never_begun"
+IDENTITY = "identity"
 
 
 def open_study(folder: SearchFolder) -> optuna.Study:
@@ -22,7 +24,16 @@ def open_study(folder: SearchFolder) -> optuna.Study:
     storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(folder.journal)))
     search = folder.search
     pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=search.first_rung, reduction_factor=search.reduction)
-    return optuna.create_study(study_name=search.name, storage=storage, pruner=pruner, load_if_exists=True)
+    study = optuna.create_study(study_name=search.name, storage=storage, pruner=pruner, load_if_exists=True)
+    if IDENTITY not in study.user_attrs and not study.get_trials(deepcopy=False):
+        study.set_user_attr(IDENTITY, secrets.token_hex(16))
+    return study
+
+
+def identity_of(study: optuna.Study) -> str | None:
+    """Tells a study from another of the same search, whose trials have the same numbers: they must not share runs in
+    MLflow. Kept in the journal, with which a study begins and ends; None for one that was begun before it had any."""
+    return study.user_attrs.get(IDENTITY)
 
 
 def ask(study: optuna.Study, search: Search) -> optuna.Trial:
@@ -93,6 +104,11 @@ def found_in(study: optuna.Study) -> list[Found]:
         [as_found(frozen) for frozen in ended if NEVER_BEGUN not in frozen.user_attrs],
         key=lambda one: (order.get(one.outcome, 2), -one.step * (one.outcome == PRUNED), one.score or 0.0, one.number),
     )
+
+
+def in_vain(found: list[Found]) -> bool:
+    """Whether no trial came to anything. That some fail, as by a learning rate too high, is part of a search."""
+    return bool(found) and all(one.outcome == FAILED for one in found)
 
 
 def importance_in(study: optuna.Study, *, least: int = 6) -> dict[str, float]:
