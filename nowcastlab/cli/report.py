@@ -18,22 +18,50 @@ DIFFERENCE = "2%"
 
 @click.command()
 @click.option(
-    "--table", "name", type=click.Choice(TABLES), help="Which table.  [mnist or hko7, whichever the sweep fills]"
+    "--table",
+    "name",
+    type=click.Choice(TABLES),
+    help="Which table to print.  [default: mnist or hko7, whichever the sweep fills]",
 )
-@click.option("--sweep", help="Which sweep.  [the table's own: links-vs-kernel or hko7-benchmark]")
-@click.option("--scale", type=click.Choice(["demo", "laptop", "paper"]), help="[the only one there is]")
-@click.option("--format", "form", type=click.Choice(["text", "md", "latex", "csv", "json", "html"]), default="text")
+@click.option("--sweep", help="Name of the sweep.  [default: the table's own, links-vs-kernel or hko7-benchmark]")
+@click.option(
+    "--scale",
+    type=click.Choice(["demo", "laptop", "paper"]),
+    help="Only runs of this size: demo, laptop or paper.  [default: the only one there is]",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "md", "latex", "csv", "json", "html"]),
+    default="text",
+    show_default=True,
+    help="Form of the table.",
+)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead.")
 @click.option("--fragment", is_flag=True, help="LaTeX without a document around it, for \\input; needs booktabs.")
 @click.option("--against", type=click.Choice(["paper"]), help="Each cell beside the paper's, with a verdict.")
-@click.option("--margin", type=click.FloatRange(0, min_open=True), help="Of `reproduced`, per cent.  [2]")
-@click.option("--power", is_flag=True, help="How many seeds a difference needs, before they are paid for.")
-@click.option("--difference", help=f"For --power: in the score's units, or per cent as 2%.  [{DIFFERENCE}]")
 @click.option(
-    "--variance", type=click.Choice(["runs", "paper"]), default="runs", show_default=True, help="What --power goes by."
+    "--margin",
+    type=click.FloatRange(0, min_open=True),
+    help="How near the paper's a number must be to count as reproduced, per cent.  [default: 2]",
 )
-@click.option("--explain", nargs=2, metavar="ROW COLUMN", help="The runs behind one cell.")
-@click.option("--scores", multiple=True, metavar="ARM[:SEED][:online]=FILE", help="Files of scores, not MLflow.")
+@click.option("--power", is_flag=True, help="How many seeds a difference needs, before they are paid for.")
+@click.option(
+    "--difference",
+    help=f"Difference that --power is to find: in the score's units, or per cent as 2%.  [default: {DIFFERENCE}]",
+)
+@click.option(
+    "--variance",
+    type=click.Choice(["runs", "paper"]),
+    help="What --power goes by: spread over seeds, from these runs or from the paper.  [default: runs]",
+)
+@click.option("--explain", nargs=2, metavar="ROW COLUMN", help="Print the runs behind one cell of the table.")
+@click.option(
+    "--scores",
+    multiple=True,
+    metavar="ARM:SEED[:online]=FILE",
+    help="Read files of scores, not MLflow; may be repeated.",
+)
 def command(
     name: str | None,
     sweep: str | None,
@@ -45,7 +73,7 @@ def command(
     margin: float | None,
     power: bool,
     difference: str | None,
-    variance: str,
+    variance: str | None,
     explain: tuple[str, str] | None,
     scores: tuple[str, ...],
 ) -> None:
@@ -69,7 +97,8 @@ def command(
 
     --scores takes the counts of any benchmark run: an .npz with tp, fn, fp, tn (sequence, lead, threshold); mse, mae,
     bmse, bmae, gdl (sequence, lead) summed over a frame's valid pixels; start and episode (sequence);
-    thresholds_mmh; lead_minutes. `nowcastlab evaluate` writes such files.
+    thresholds_mmh; lead_minutes. `nowcastlab evaluate` writes such files. A method without seeds is given as
+    ARM:fixed=FILE; Last-Frame and the two ROVERs are known to be such.
 
     \b
     Examples:
@@ -85,21 +114,25 @@ def command(
     from nowcastlab.report import render
     from nowcastlab.report.build import explain as explained
 
-    if against and name not in (None, "mnist", "hko7"):
-        raise click.UsageError("--against paper goes with --table mnist or hko7.")
-    for given, option, needed in (
+    other_table = name not in (None, "mnist", "hko7")
+    for misplaced, option, needed in (
+        (against and other_table, "--against paper", "--table mnist or hko7"),
+        (power and other_table, "--power", "--table mnist or hko7"),
         (against and power, "--power", "no --against: ask for one of them"),
         (margin is not None and not against, "--margin", "--against paper"),
         (difference is not None and not power, "--difference", "--power"),
+        (variance is not None and not power, "--variance", "--power"),
+        (variance == "paper" and (sweep or scale or scores), "--variance paper", "no runs: leave out what names some"),
+        (variance == "paper" and form == "html", "--variance paper", "another --format: HTML shows runs"),
         (fragment and form != "latex", "--fragment", "--format latex"),
     ):
-        if given:
+        if misplaced:
             raise click.UsageError(f"{option} goes with {needed}.")
-    tables, findings = _tables(name, sweep, scale, against, margin, power, difference, variance, scores)
+    tables, sources = _tables(name, sweep, scale, against, margin, power, difference, variance, scores)
     if explain:
         text = explained(tables, *explain)
     elif form == "html":
-        text = _html(tables, findings, scores)
+        text = _html(tables, sources, scores)
     elif form == "latex" and fragment:
         from nowcastlab.report.latex import as_latex
 
@@ -122,29 +155,30 @@ def _tables(
     margin: float | None,
     power: bool,
     difference: str | None,
-    variance: str,
+    variance: str | None,
     scores: tuple[str, ...],
-) -> tuple[list[Table], Findings | None]:
+) -> tuple[list[Table], list[Findings]]:
+    """The tables that were asked for, and what they were made from."""
     from nowcastlab.report.against import MARGIN_PERCENT, against_paper
     from nowcastlab.report.build import tables_for
     from nowcastlab.report.seeds import Size, power_from_paper, power_from_runs
 
     if power and variance == "paper":
-        return [power_from_paper("mnist" if name == "mnist" else "hko7", Size(difference or DIFFERENCE))], None
+        return [power_from_paper("mnist" if name == "mnist" else "hko7", Size(difference or DIFFERENCE))], []
     if name == "claims":
-        return [_claims(sweep, scale, scores)], None
+        return _claims(sweep, scale, scores)
     findings = _findings(name, sweep, scale, scores)
     if power:
-        return [power_from_runs(findings, Size(difference or DIFFERENCE))], findings
+        return [power_from_runs(findings, Size(difference or DIFFERENCE))], [findings]
     if against:
-        return [against_paper(findings, margin_percent=margin or MARGIN_PERCENT)], findings
+        return [against_paper(findings, margin_percent=margin or MARGIN_PERCENT)], [findings]
     own = "mnist" if findings.collection.kind == "digits" else "hko7"
-    return tables_for(name or own, findings), findings
+    return tables_for(name or own, findings), [findings]
 
 
 def _findings(name: str | None, sweep: str | None, scale: str | None, scores: tuple[str, ...]) -> Findings:
     from nowcastlab.report import SWEEPS, ScoreFile, find, from_files, from_mlflow
-    from nowcastlab.tracking import connect
+    from nowcastlab.tracking import connect_existing
 
     if scores:
         if sweep or scale:
@@ -152,20 +186,20 @@ def _findings(name: str | None, sweep: str | None, scale: str | None, scores: tu
         return find(*from_files([ScoreFile.parse(text) for text in scores]))
     if sweep is None and name is None:
         raise click.UsageError(f"Say which --table ({', '.join(TABLES)}) or which --sweep.")
-    return find(*from_mlflow(connect(), sweep or SWEEPS["mnist" if name == "mnist" else "hko7"], scale=scale))
+    return find(*from_mlflow(connect_existing(), sweep or SWEEPS["mnist" if name == "mnist" else "hko7"], scale=scale))
 
 
-def _claims(sweep: str | None, scale: str | None, scores: tuple[str, ...]) -> Table:
+def _claims(sweep: str | None, scale: str | None, scores: tuple[str, ...]) -> tuple[list[Table], list[Findings]]:
     """Of both sweeps, of the one that is named, or of files; what cannot be had is told beside its claims."""
     from nowcastlab.errors import NowcastlabError
     from nowcastlab.report import SWEEPS, Findings, find, from_mlflow
     from nowcastlab.report.claims import claims_table
-    from nowcastlab.tracking import connect
+    from nowcastlab.tracking import connect_existing
 
     if scores:
         files = _findings("hko7", sweep, scale, scores)
-        return claims_table({"hko7": files, "mnist": "files of scores are of radar."})
-    client = connect()
+        return [claims_table({"hko7": files, "mnist": "files of scores are of radar."})], [files]
+    client = connect_existing()
     sources: dict[str, Findings | str] = {}
     for table, own in SWEEPS.items():
         try:
@@ -176,19 +210,20 @@ def _claims(sweep: str | None, scale: str | None, scores: tuple[str, ...]) -> Ta
         kind = "digits" if table == "mnist" else "radar"
         if isinstance(source, Findings) and source.collection.kind != kind:
             sources[table] = f"{source.collection.sweep} has no {kind} runs."
-    return claims_table(sources)
+    return [claims_table(sources)], [source for source in sources.values() if isinstance(source, Findings)]
 
 
-def _html(tables: list[Table], findings: Findings | None, scores: tuple[str, ...]) -> str:
-    from nowcastlab.report.page import as_html
-    from nowcastlab.tracking import connect, read_examples
+def _html(tables: list[Table], sources: list[Findings], scores: tuple[str, ...]) -> str:
+    from nowcastlab.report.page import as_html, claims_as_html
+    from nowcastlab.tracking import connect_existing, read_examples
 
-    if findings is None:
-        raise click.UsageError("--format html shows a sweep: leave out --table claims and --variance paper.")
-    client = None if scores else connect()
+    command = shlex.join(["nowcastlab", *sys.argv[1:]])
+    if tables[0].name == "claims":
+        return claims_as_html(tables[0], [findings.collection for findings in sources], command=command)
+    client = None if scores else connect_existing()
     return as_html(
-        findings,
+        sources[0],
         [table for table in tables if table.name not in ("comparisons", "cost")] or tables,
         examples=lambda trial: read_examples(client, trial) if client else None,
-        command=shlex.join(["nowcastlab", *sys.argv[1:]]),
+        command=command,
     )

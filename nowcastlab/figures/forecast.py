@@ -9,7 +9,6 @@ What is excluded from scoring is grey, a missing frame says so, and every pictur
 
 from __future__ import annotations
 
-import datetime as dt
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from nowcastlab.errors import ConfigError
 from nowcastlab.figures.colours import draw_colour_bar, rgb, rgb_from_pixels
 from nowcastlab.figures.embed import INK
+from nowcastlab.stamps import clock
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,12 +89,6 @@ class Nowcast:
 def pixels_from_p(p: ArrayLike) -> NDArray[np.uint8]:
     """The nearest bytes; a forecast beyond [0, 1] is clipped."""
     return np.rint(255 * np.clip(np.asarray(p, np.float64), 0, 1)).astype(np.uint8)
-
-
-def clock(minutes: int, *, date: bool = True) -> str:
-    """2015-05-22 04:30; the store's own clock, whatever its time zone."""
-    moment = dt.datetime(1970, 1, 1) + dt.timedelta(minutes=int(minutes))
-    return moment.strftime("%Y-%m-%d %H:%M" if date else "%H:%M")
 
 
 # --- one picture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nowcastlab.errors import ReportError
+from nowcastlab.errors import ConfigError
 from nowcastlab.report.collect import Cell
 from nowcastlab.report.comparison_table import comparison_table
 from nowcastlab.report.cost_table import cost_table
@@ -31,7 +31,7 @@ def tables_for(name: str, findings: Findings) -> list[Table]:
     """The tables of one name. A sweep of the other kind is refused rather than shown as empty columns."""
     kind = findings.collection.kind
     if KINDS.get(name, kind) != kind:
-        raise ReportError(
+        raise ConfigError(
             f"{findings.collection.sweep} was tested on {'moving digits' if kind == 'digits' else 'radar'}: "
             f"--table {'mnist' if kind == 'digits' else 'hko7'} shows it."
         )
@@ -45,7 +45,7 @@ def explain(tables: Sequence[Table], row_title: str, column_title: str) -> str:
     titles = {row.title for table in tables for section in table.sections for row in section.rows}
     for what, wanted, known in (("row", row_title, titles), ("column", column_title, columns)):
         if wanted not in known:
-            raise ReportError(f"No {what} {wanted!r}. The {what}s are: {', '.join(sorted(known))}.")
+            raise ConfigError(f"No {what} {wanted!r}. The {what}s are: {', '.join(sorted(known))}.")
     parts = []
     for table in tables:
         for section in table.sections:
@@ -56,7 +56,7 @@ def explain(tables: Sequence[Table], row_title: str, column_title: str) -> str:
                             "\n".join([_where(table, section.title, row_title, column), *_lines(table, cell, column)])
                         )
     if not parts:
-        raise ReportError(f"No table here has both the row {row_title!r} and the column {column_title!r}.")
+        raise ConfigError(f"No table here has both the row {row_title!r} and the column {column_title!r}.")
     return "\n".join([*tables[0].marks, *parts])
 
 

@@ -15,6 +15,8 @@ from nowcastlab.tracking.sweep_record import SweepRecord
 
 SHOWN = 8  # trials named in a message
 SETTINGS = ("offline", "online", "digits")
+SCALES = "scales"  # the one mixture that an option takes apart
+PROTOCOL = "nowcastlab.protocol"  # the tag in which a run says how it was tested
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,11 @@ class Collection:
         return next((trials[0].params.get("data.digits") for trials in self.arms.values()), None)
 
     @property
+    def official_digits(self) -> bool:
+        """Whether the moving digits they were tested on are the authors' own, by the words of the runs' protocol."""
+        return all(" official test sequences " in t.tags.get(PROTOCOL, "") for its in self.arms.values() for t in its)
+
+    @property
     def synthetic(self) -> bool | None:
         """Whether the radar store is made up; None where that was not recorded. Digits are what the paper's are."""
         if self.kind == "digits":
@@ -129,10 +136,10 @@ def collect(trials: Sequence[TrackedTrial], record: SweepRecord | None = None) -
 
 _MUST_AGREE: dict[str, Callable[[TrackedTrial], str]] = {
     "sweeps": lambda trial: trial.sweep,
-    "scales": lambda trial: trial.scale,
+    SCALES: lambda trial: trial.scale,
     "data sets": lambda trial: trial.data_digest,
     "sets of digits": lambda trial: f"{trial.params.get('data.digits', '')} {trial.params.get('data.preset', '')}",
-    "protocols": lambda trial: trial.tags.get("nowcastlab.protocol", ""),
+    "protocols": lambda trial: trial.tags.get(PROTOCOL, ""),
     "versions of the code": lambda trial: trial.code,
 }
 
@@ -143,7 +150,8 @@ def _refuse_mixture(trials: Sequence[TrackedTrial], what: str, value: Callable[[
         found[value(trial)].append(f"{trial.arm} seed {trial.seed}")
     if len(found) > 1:
         listed = "; ".join(f"{_short(value)}: {_some(who)}" for value, who in sorted(found.items()))
-        raise ReportError(f"These runs are of {len(found)} {what}, and one table must not mix them: {listed}.")
+        choice = f" Choose one: {' or '.join(f'--scale {scale}' for scale in sorted(found))}." if what == SCALES else ""
+        raise ReportError(f"These runs are of {len(found)} {what}, and one table must not mix them: {listed}.{choice}")
 
 
 def _refuse_unfinished(trials: Sequence[TrackedTrial], record: SweepRecord | None) -> None:

@@ -29,8 +29,7 @@ def as_text(table: Table) -> str:
     ranked = any(column.better for column in table.columns)
     header = _header(table)
     bodies = [
-        (section, _body(table, section, lambda text, rank: text + marks.get(rank, " ") if ranked else text))
-        for section in table.sections
+        (section, _body(table, section, lambda text, rank: text + marks.get(rank, " "))) for section in table.sections
     ]
     every = [header, *(row for _, rows in bodies for row in rows)]
     widths = [max(len(row[j]) for row in every) for j in range(len(header))]
@@ -83,7 +82,6 @@ def plain_table(table: Table) -> dict[str, Any]:
                 "rows": [
                     {
                         "title": row.title,
-                        **({table.label_title: row.label} if table.label_title else {}),
                         "cells": {c.title: _plain(cell) for c, cell in zip(table.columns, row.cells, strict=True)},
                     }
                     for row in section.rows
@@ -177,18 +175,16 @@ def _wrapped(texts: Sequence[str], first: str = "") -> list[str]:
 
 
 def _header(table: Table) -> list[str]:
-    label = [table.label_title] if table.label_title else []
-    return ["", *label, *(column.title for column in table.columns)]
+    return ["", *(column.title for column in table.columns)]
 
 
 def _body(table: Table, section: Section, mark: Callable[[str, int], str]) -> list[list[str]]:
     ranks = section.ranks(table.columns)
     rows = []
     for i, row in enumerate(section.rows):
-        label = [row.label] if table.label_title else []
-        cells = [
-            mark(shown(table, cell, column), ranks.get((i, j), 0))
-            for j, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True))
-        ]
-        rows.append([row.title, *label, *cells])
+        cells = []
+        for j, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
+            text = shown(table, cell, column)
+            cells.append(mark(text, ranks.get((i, j), 0)) if column.better else text)
+        rows.append([row.title, *cells])
     return rows

@@ -82,9 +82,11 @@ def kendall_table(findings: Findings) -> Table:
 
 
 def tracking_gains(findings: Findings) -> dict[str, Tau]:
-    """By how much B-MSE tracks the skill scores more closely than MSE, and B-MAE than MAE: mean gain in |tau|."""
+    """By how much B-MSE tracks the skill scores more closely than MSE, and B-MAE than MAE: mean gain in |tau|. A skill
+    that is the same in every run, as CSI where nobody forecasts heavy rain, cannot be tracked and is left out."""
     points = Points(findings.collection)
-    skills = [values for name, rate in SKILLS if (values := points(name, rate)) is not None]
+    known = [values for name, rate in SKILLS if (values := points(name, rate)) is not None]
+    skills = [values for values in known if np.ptp(values) > 0]
     gains = {}
     for balanced, plain in (("B-MSE", "MSE"), ("B-MAE", "MAE")):
         one, other = points(ERRORS[balanced]), points(ERRORS[plain])

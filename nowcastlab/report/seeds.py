@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from nowcastlab.errors import ReportError
+from nowcastlab.errors import ConfigError, ReportError
 from nowcastlab.metric_names import DIGITS_MSE, metric_name
+from nowcastlab.report.comparison_table import runs
 from nowcastlab.report.findings import DECISIVE, Findings
 from nowcastlab.report.paper import SEEDS, published
 from nowcastlab.report.table import Column, Entry, Row, Section, Table, provenance
@@ -34,11 +35,11 @@ class Size:
         try:
             self.value = float(text.removesuffix("%"))
         except ValueError:
-            raise ReportError(
+            raise ConfigError(
                 f"--difference {text!r}: give a number in the score's units, or per cent as 2%."
             ) from None
         if not self.value > 0:
-            raise ReportError(f"--difference {text!r} must be above 0: give the smallest one that would matter.")
+            raise ConfigError(f"--difference {text!r} must be above 0: give the smallest one that would matter.")
         self.percent = text.endswith("%")
 
     def of(self, score: float) -> float:
@@ -56,10 +57,12 @@ def power_from_runs(findings: Findings, size: Size) -> Table:
             finding = findings.compare(pair, cell)
             c = finding.comparison
             score = findings.benchmark.scores[c.b][:, findings.benchmark.index(cell)].mean()
+            its = runs(findings, (finding.a, finding.b))
             try:
-                rows.append(_row(finding.title, Design.from_pilot(c), size.of(float(score))))
+                rows.append(_row(finding.title, Design.from_pilot(c), size.of(float(score)), its))
             except ReportError as error:
-                rows.append(Row(title=finding.title, cells=(Entry(text="-"), _not(str(error)), _not(""), _not(""))))
+                none = Entry(text="-", facts={"why": str(error)}, run_ids=its)
+                rows.append(Row(title=finding.title, cells=(none,) * len(COLUMNS)))
         sections.append(Section(title=str(cell), rows=tuple(rows)))
     others = "weather" if findings.drawn == "episodes" else "sequences"
     note = (
@@ -80,7 +83,7 @@ def power_from_paper(table: str, size: Size) -> Table:
             assert other is not None
             # what is printed as 0 may be up to half a digit
             stds = tuple(max(number.std or 0.0, number.digit / 2) for number in (one, other))
-            rows.append(_row(f"{a} - {b}", Design(std=stds), size.of(other.value)))
+            rows.append(_row(f"{a} - {b}", Design(std=stds), size.of(other.value), ()))
         sections.append(Section(title=metric, rows=tuple(rows)))
     note = (
         f"From the paper's deviations over {SEEDS} seeds, which are known poorly themselves; for the very same days:"
@@ -105,7 +108,7 @@ def _table(sections: list[Section], notes: tuple[str, ...], marks: tuple[str, ..
     )
 
 
-def _row(title: str, design: Design, difference: float) -> Row:
+def _row(title: str, design: Design, difference: float, run_ids: tuple[str, ...]) -> Row:
     plan: SeedPlan = seeds_needed(design, difference=difference)
     smallest = smallest_difference(design, seeds=SEEDS)
     facts: dict[str, Any] = {
@@ -120,8 +123,4 @@ def _row(title: str, design: Design, difference: float) -> Row:
         f"{plan.power:.0%}",
         f"{smallest:.4g}",
     )
-    return Row(title=title, cells=tuple(Entry(text=text, facts=facts) for text in texts))
-
-
-def _not(text: str) -> Entry:
-    return Entry(text="-", facts={"why": text} if text else {})
+    return Row(title=title, cells=tuple(Entry(text=text, facts=facts, run_ids=run_ids) for text in texts))

@@ -7,19 +7,24 @@ A file of scores is the `.npz` of `nowcastlab.skill.score_file`: counts (sequenc
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from nowcastlab.errors import ReportError
+from numpy.typing import NDArray
+
+from nowcastlab.errors import ConfigError, ReportError
 from nowcastlab.metric_names import radar_metrics
 from nowcastlab.report.collect import Collection, collect
+from nowcastlab.report.paper import SEEDLESS
 from nowcastlab.significance import EpisodeSums
 from nowcastlab.skill import SequenceScores, load_scores, summarize
 from nowcastlab.tracking import TrackedTrial, read_scores, read_trials
 from nowcastlab.tracking.sweep_record import Client, SweepRecord, read_digits_errors, read_sweep_records
 
 Load = Callable[[TrackedTrial, str], EpisodeSums]  # of a trial and a setting
+FIXED = "fixed"  # in the place of a seed: there is none
 
 
 def from_mlflow(client: Client, sweep: str, *, scale: str | None = None) -> tuple[Collection, Load]:
@@ -45,7 +50,7 @@ def from_mlflow(client: Client, sweep: str, *, scale: str | None = None) -> tupl
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreFile:
-    """`TrajGRU:1:online=scores.npz`: an arm, its seed (none for a method without) and how it was tested."""
+    """`TrajGRU:1:online=scores.npz`: an arm, its seed (None for a method without) and how it was tested."""
 
     arm: str
     seed: int | None
@@ -59,22 +64,34 @@ class ScoreFile:
         arm, *rest = label.split(":")
         settings = [part for part in rest if part in ("offline", "online")]
         seeds = [part for part in rest if part not in settings]
-        if not arm or not path or len(settings) > 1 or len(seeds) > 1 or not all(seed.isdigit() for seed in seeds):
-            raise ReportError(
-                f"{text!r}: a file of scores is given as ARM=FILE, ARM:SEED=FILE or ARM:SEED:online=FILE, "
-                "as in TrajGRU:1:online=scores.npz."
+        known = all(seed == FIXED or seed.isdecimal() for seed in seeds)
+        if not arm or not path or len(settings) > 1 or len(seeds) > 1 or not known:
+            raise ConfigError(
+                f"{text!r}: a file of scores is given as ARM:SEED=FILE or ARM:SEED:online=FILE, as in "
+                f"TrajGRU:1:online=scores.npz; or as ARM:{FIXED}=FILE, where nothing depends on a seed."
+            )
+        if not seeds and arm not in SEEDLESS:  # a network taken for a method without seeds would be believed too much
+            raise ConfigError(
+                f"{text!r}: of which seed? Give it as {arm}:1={path}; or, if nothing in {arm} depends on a seed, as "
+                f"{arm}:{FIXED}={path}."
             )
         return cls(
             arm=arm,
-            seed=int(seeds[0]) if seeds else None,
+            seed=int(seeds[0]) if seeds and seeds[0] != FIXED else None,
             setting=settings[0] if settings else "offline",
             path=Path(path),
         )
 
 
+Loaded = dict[tuple[str, int], dict[str, tuple[ScoreFile, SequenceScores]]]  # by arm and seed, by setting
+
+
 def from_files(files: Sequence[ScoreFile]) -> tuple[Collection, Load]:
     """The same from files. An arm's offline and online file of one seed make one trial."""
-    loaded: dict[tuple[str, int], dict[str, tuple[ScoreFile, SequenceScores]]] = {}
+    both = {file.arm for file in files if file.seed is None} & {file.arm for file in files if file.seed is not None}
+    if both:
+        raise ReportError(f"{', '.join(sorted(both))}: some files have a seed and some have none. Give one to each.")
+    loaded: Loaded = {}
     for file in sorted(files, key=lambda file: (file.arm, file.seed or 0, file.setting)):
         its = loaded.setdefault((file.arm, file.seed or 0), {})
         if file.setting in its:
@@ -83,6 +100,7 @@ def from_files(files: Sequence[ScoreFile]) -> tuple[Collection, Load]:
                 "Give each seed a number of its own, as in TrajGRU:2=FILE."
             )
         its[file.setting] = file, load_scores(file.path)
+    _refuse_copies(loaded)
     trials = [_trial(arm, seed, by_setting) for (arm, seed), by_setting in loaded.items()]
     sums = {
         (arm, seed, setting): EpisodeSums.from_scores(scores)
@@ -90,6 +108,19 @@ def from_files(files: Sequence[ScoreFile]) -> tuple[Collection, Load]:
         for setting, (_, scores) in by_setting.items()
     }
     return collect(trials), lambda trial, setting: sums[trial.arm, trial.seed, setting]
+
+
+def _refuse_copies(loaded: Loaded) -> None:
+    """No two seeds of an arm come out the same to the last digit: one of them is the other's file."""
+    seen: dict[tuple[str, str, str], ScoreFile] = {}
+    for (arm, _), by_setting in loaded.items():
+        for setting, (file, scores) in by_setting.items():
+            first = seen.setdefault((arm, setting, _digest(scores.arrays().values())), file)
+            if first is not file:
+                raise ReportError(
+                    f"{arm} has the same {setting} scores for seed {first.seed} and seed {file.seed}: {first.path} and "
+                    f"{file.path}. Give each seed its own file."
+                )
 
 
 def _trial(arm: str, seed: int, files: dict[str, tuple[ScoreFile, SequenceScores]]) -> TrackedTrial:
@@ -119,7 +150,11 @@ def _trial(arm: str, seed: int, files: dict[str, tuple[ScoreFile, SequenceScores
 
 def _tested_on(scores: SequenceScores) -> str:
     """Of the sequences and the rain observed in them: runs with one digest were tested on the same frames."""
+    return _digest((scores.start, scores.episode, scores.lead_minutes, scores.thresholds_mmh, scores.tp + scores.fn))
+
+
+def _digest(arrays: Iterable[NDArray[Any]]) -> str:
     digest = hashlib.sha256()
-    for array in (scores.start, scores.episode, scores.lead_minutes, scores.thresholds_mmh, scores.tp + scores.fn):
+    for array in arrays:
         digest.update(str(array.shape).encode() + array.tobytes())
     return digest.hexdigest()

@@ -39,7 +39,6 @@ Content = Cell | Entry | None
 @dataclass(frozen=True, kw_only=True)
 class Row:
     title: str
-    label: str = ""  # a plain cell before the scores, as the number of parameters
     cells: tuple[Content, ...] = ()
 
 
@@ -68,7 +67,6 @@ class Table:
     title: str
     columns: tuple[Column, ...]
     sections: tuple[Section, ...]
-    label_title: str = ""
     notes: tuple[str, ...] = field(default=())
     marks: tuple[str, ...] = field(default=())  # what every format must say above the numbers: demo scale, synthetic
     shows: str = "mean (std)"  # of a cell: or "mean", or "std"

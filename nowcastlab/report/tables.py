@@ -8,18 +8,22 @@ from nowcastlab.metric_names import DIGITS_MSE, metric_name
 from nowcastlab.report.collect import Collection
 from nowcastlab.report.paper import MNIST, OFFLINE, ONLINE
 from nowcastlab.report.standing import standing
-from nowcastlab.report.table import Column, Row, Section, Table, provenance
+from nowcastlab.report.table import Column, Entry, Row, Section, Table, provenance
 from nowcastlab.units import THRESHOLDS_MMH
 
 SWEEPS = {"mnist": "links-vs-kernel", "hko7": "hko7-benchmark"}
+PARAMETERS = "parameters"  # of a run: how many weights its network has
 SETTING_TITLES = {"offline": "Offline setting", "online": "Online setting", "digits": ""}
 
 
 def mnist_table(collection: Collection) -> Table:
     """Table 1: MovingMNIST++ with parameter counts. Rows are the paper's columns: they fit a terminal better."""
-    columns = (Column(title="Test MSE x 100", metric=DIGITS_MSE, decimals=3, scale=100.0),)
+    columns = (
+        Column(title="#Parameters", metric=PARAMETERS, better=""),
+        Column(title="Test MSE x 100", metric=DIGITS_MSE, decimals=3, scale=100.0),
+    )
     rows = tuple(
-        Row(title=arm, label=_parameters(collection, arm), cells=(collection.cell(arm, DIGITS_MSE),))
+        Row(title=arm, cells=(_parameters(collection, arm), collection.cell(arm, DIGITS_MSE)))
         for arm in ordered(collection, "digits")
     )
     return Table(
@@ -28,7 +32,6 @@ def mnist_table(collection: Collection) -> Table:
         corner="Network",
         columns=columns,
         sections=(Section(title="", rows=rows),),
-        label_title="#Parameters",
         marks=standing(collection).marks,
         notes=provenance(collection),
     )
@@ -108,6 +111,7 @@ def ordered(collection: Collection, setting: str) -> list[str]:
     return [arm for arm in paper if arm in arms] + [arm for arm in arms if arm not in paper]
 
 
-def _parameters(collection: Collection, arm: str) -> str:
-    count = collection.arms[arm][0].params.get("parameters")
-    return f"{int(count):,}" if count else ""
+def _parameters(collection: Collection, arm: str) -> Entry:
+    trials = collection.arms[arm]
+    count, runs = trials[0].params.get(PARAMETERS), tuple(trial.run_id for trial in trials)
+    return Entry(text=f"{int(count):,}", value=float(count), run_ids=runs) if count else Entry(text="-", run_ids=runs)

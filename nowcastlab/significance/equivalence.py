@@ -64,7 +64,7 @@ def reproduces(
 ) -> Reproduction:
     """`better`: +1 where a higher score is better, -1 where a lower one is; `Cell.better` has it.
 
-    A trained arm without a printed deviation is taken to have ours, and one seed.
+    A trained arm without a printed deviation is taken to have ours.
     """
     difference = ours.mean - published.value
     common: dict[str, Any] = {
@@ -131,11 +131,13 @@ def seeds_to_decide(ours: SeedSummary, published: Published, *, margin: float, a
 def _spread(std: float, seeds: ArrayLike, published: Published) -> tuple[NDArray[Any], NDArray[Any]]:
     """Welch's standard error and degrees of freedom; the printed digit adds its rounding, uniform over one unit."""
     n = np.asarray(seeds, np.float64)
-    if published.std is None:
-        theirs, theirs_df = std**2 / published.seeds, n - 1
+    if published.std is None:  # one estimate serves for both numbers, and must not count as two
+        parts = [(std**2 * (1 / n + 1 / published.seeds), n - 1)]
     else:
-        theirs, theirs_df = published.std**2 / published.seeds, np.full_like(n, published.seeds - 1)
-    variance, bottom = published.digit**2 / 12 + theirs + std**2 / n, np.zeros_like(n)
-    for part, df in ((std**2 / n, n - 1), (theirs + 0 * n, theirs_df)):
+        theirs = np.full_like(n, published.std**2 / published.seeds)
+        parts = [(std**2 / n, n - 1), (theirs, np.full_like(n, published.seeds - 1))]
+    variance, bottom = np.full_like(n, published.digit**2 / 12), np.zeros_like(n)
+    for part, df in parts:
+        variance += part
         bottom += np.divide(part**2, df, out=np.zeros_like(n), where=df > 0)
     return np.sqrt(variance), np.divide(variance**2, bottom, out=np.full_like(n, np.inf), where=bottom > 0)

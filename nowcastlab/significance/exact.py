@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations, product
 
 import numpy as np
@@ -32,9 +33,10 @@ def permutation_p(a: ArrayLike, b: ArrayLike) -> float:
     """
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     pooled, n = np.concatenate([first, second]), len(first)
+    ways = math.comb(len(pooled), n)
+    if ways > MOST_ARRANGEMENTS:
+        raise ReportError(f"{len(pooled)} runs can be parted in {ways} ways: too many to count. Use `compare`.")
     parts = [list(part) for part in combinations(range(len(pooled)), n)]
-    if len(parts) > MOST_ARRANGEMENTS:
-        raise ReportError(f"{len(pooled)} runs can be parted in {len(parts)} ways: too many to count. Use `compare`.")
     chosen = pooled[parts].sum(1)
     gap = np.abs(chosen / n - (pooled.sum() - chosen) / len(second))
     return float((gap >= gap[0] * (1 - 1e-12)).mean())

@@ -18,7 +18,8 @@ from nowcastlab.errors import ReportError
 
 @dataclass(frozen=True, kw_only=True)
 class Tau:
-    """`low` and `high` are missing with fewer than five arms: too few to say anything."""
+    """`low` and `high` are missing with fewer than five arms, and where leaving one out leaves nothing to correlate or
+    changes nothing at all: too little to say how far off tau may be."""
 
     tau: float
     low: float | None
@@ -70,7 +71,8 @@ def _jackknifed(
     low = high = None
     if k >= 5:
         without = np.array([statistic(named != group) for group in groups])
-        error = np.sqrt((k - 1) / k * ((without - without.mean()) ** 2).sum())
-        reach = float(stats.t.ppf(0.975, k - 1) * error)
-        low, high = max(whole - reach, bounds[0]), min(whole + reach, bounds[1])
+        if np.isfinite([whole, *without]).all() and np.ptp(without) > 0:
+            error = np.sqrt((k - 1) / k * ((without - without.mean()) ** 2).sum())
+            reach = float(stats.t.ppf(0.975, k - 1) * error)
+            low, high = max(whole - reach, bounds[0]), min(whole + reach, bounds[1])
     return Tau(tau=whole, low=low, high=high, runs=len(named), arms=k)

@@ -35,12 +35,16 @@ OPTIONAL = {
     "spectrum": ("spectrum_predicted", "spectrum_true", "spectrum_wavelength_km"),
 }
 _INTEGERS = {*COUNTS, "start", "episode", "fss_error", "fss_reference", "fss_pixels"}
+_SINGLES = {"spectrum_predicted", "spectrum_true"}
 _PER_SEQUENCE = [name for name, axes in AXES.items() if axes[0] == "sequence"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SequenceScores:
-    """Counts and errors of every sequence and lead. Checked when made: what exists is consistent."""
+    """Counts and errors of every sequence and lead. Checked when made: what exists is consistent.
+
+    Whole numbers of any width are taken, as others write them, and are int64 from then on.
+    """
 
     tp: NDArray[np.int64]
     fn: NDArray[np.int64]
@@ -68,6 +72,8 @@ class SequenceScores:
 
     def __post_init__(self) -> None:
         _check_shapes(self.arrays())
+        for name, array in self.arrays().items():
+            object.__setattr__(self, name, array.astype(_dtype(name), copy=False))
         _check_values(self)
 
     def __len__(self) -> int:
@@ -102,6 +108,10 @@ def concatenate(parts: Sequence[SequenceScores]) -> SequenceScores:
                 raise ConfigError(f"Part {i} has `{name}` {other[name].tolist()}, part 0 {first[name].tolist()}.")
     joined = {name: np.concatenate([a[name] for a in arrays]) for name in first if name in _PER_SEQUENCE}
     return SequenceScores(**{**first, **joined})
+
+
+def _dtype(name: str) -> type[np.generic]:
+    return np.int64 if name in _INTEGERS else np.float32 if name in _SINGLES else np.float64
 
 
 def _check_shapes(arrays: dict[str, NDArray[Any]]) -> None:

@@ -70,6 +70,22 @@ def test_claims_say_which_sweep_is_not_there(uri: str) -> None:
     assert "No sweep 'hko7-benchmark'" in json.dumps(section)
 
 
+def test_claims_can_be_had_as_a_page(uri: str, tmp_path: Path) -> None:
+    out = tmp_path / "claims.html"
+    assert run(uri, "--table", "claims", "--format", "html", "--out", str(out)).exit_code == 0
+    page = out.read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<dt>TrajGRU with 5 links beats ConvGRU with a dilated 3x3 kernel</dt>" in page
+    assert "No sweep &#x27;hko7-benchmark&#x27;" in page
+
+
+def test_a_file_that_cannot_be_written_is_named(uri: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    out = tmp_path / "taken" / "table.txt"
+    with pytest.raises(FileExistsError, match="taken"):  # which every verb tells in a line
+        run(uri, "--table", "mnist", "--out", str(out))
+
+
 def test_power_says_how_many_seeds(uri: str) -> None:
     assert "Traj-L5 - Conv-K3-D2" in run(uri, "--table", "mnist", "--power", "--difference", "5%").output
     paper = run(uri, "--table", "hko7", "--power", "--variance", "paper", "--difference", "135")
@@ -101,6 +117,10 @@ def test_latex_is_a_document_or_a_fragment(uri: str, tmp_path: Path) -> None:
         (["--table", "mnist", "--difference", "5%"], "--difference goes with --power"),
         (["--table", "mnist", "--power", "--against", "paper"], "--power goes with no --against"),
         (["--table", "mnist", "--fragment"], "--fragment goes with --format latex"),
+        (["--table", "mnist", "--variance", "paper"], "--variance goes with --power"),
+        (["--table", "claims", "--power"], "--power goes with --table mnist or hko7"),
+        (["--power", "--variance", "paper", "--sweep", "mine"], "--variance paper goes with no runs"),
+        (["--power", "--variance", "paper", "--format", "html"], "--variance paper goes with another --format"),
     ],
 )
 def test_what_cannot_work_is_said(uri: str, arguments: list[str], text: str) -> None:
@@ -112,6 +132,13 @@ def test_what_cannot_work_is_said(uri: str, arguments: list[str], text: str) -> 
 def test_a_sweep_that_is_not_there_is_answered_with_those_that_are(uri: str) -> None:
     with pytest.raises(TrackingError, match=r"No sweep 'hko7-benchmark'.*The sweeps there are: links-vs-kernel"):
         run(uri, "--table", "hko7")
+
+
+@pytest.mark.parametrize("table", ["mnist", "claims"])
+def test_without_a_database_it_says_what_to_run_and_makes_none(tmp_path: Path, table: str) -> None:
+    with pytest.raises(TrackingError, match=r"No runs yet: .* Run a sweep first"):
+        run(f"sqlite:///{tmp_path}/mlflow.db", "--table", table)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_help_ends_with_examples() -> None:

@@ -9,7 +9,7 @@ from PIL import Image
 
 from nowcastlab.errors import ConfigError
 from nowcastlab.figures.colours import EXCLUDED, rgb
-from nowcastlab.figures.forecast import Nowcast, animate, clock, forecast_grid, moments, pixels_from_p
+from nowcastlab.figures.forecast import Nowcast, animate, forecast_grid, moments, pixels_from_p
 
 
 def nowcast(*, truth: bool = True, leads: int = 20) -> Nowcast:
@@ -56,11 +56,6 @@ def test_minutes_count_from_the_newest_frame_seen() -> None:
 
 def test_a_forecast_beyond_the_scale_is_clipped() -> None:
     assert pixels_from_p([-0.1, 0.0, 0.5, 1.0, 1.3]).tolist() == [0, 0, 128, 255, 255]
-
-
-def test_the_clock_is_the_data_s_own() -> None:
-    assert clock(0) == "1970-01-01 00:00"
-    assert clock(1439, date=False) == "23:59"
 
 
 @pytest.mark.parametrize(("leads", "shown"), [(20, [0, 4, 8, 12, 16, 20, 24]), (1, [0, 4, 5]), (3, [0, 4, 5, 6, 7])])

@@ -314,6 +314,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         radar_scores=radar_scores,
         radar_arms=radar_arms,
         digits_arms=digits_arms,
+        digits_errors=digits_errors,
         paper_runs=paper_runs,
         printed_scores=printed_scores,
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from nowcastlab.config import mnist_config
 from nowcastlab.report import Entry, Findings
 from nowcastlab.report.against import against_paper
 from nowcastlab.report.paper import OFFLINE, published
+from nowcastlab.sweep import DIGITS, Arm, Sweep
+from nowcastlab.sweep.facts import protocol_of
 
 OFFICIAL = {"sequences": 6053, "episodes": 56, "pixels": 10**9}
 
@@ -116,7 +120,55 @@ def test_other_handwriting_gets_no_verdict(made: SimpleNamespace) -> None:
     arms = {"Traj-L5": made.digits_arms(seeds=(1, 2))["Traj-L5"]}
     found = made.findings(arms=arms, name="links-vs-kernel", scale="paper", store={}, digits="sklearn-digits")
     assert found.standing.no_claims == "the digits are sklearn-digits, not MNIST"
-    assert "60 sequences, not on the paper's 10000" in (found.standing.no_verdict or "")
+    assert "60 sequences generated here, not on the paper's 10000" in (found.standing.no_verdict or "")
+
+
+def digits_of_the_papers_size(made: SimpleNamespace, official_test: str | None) -> Findings:
+    """Conv-K3-D2 at the paper's scale, tested on 10,000 sequences, with the protocol that a sweep gives such runs."""
+    arm = Arm(name="Conv-K3-D2", config=mnist_config("conv-k3-d2", digits="sklearn-digits"), settings=(DIGITS,))
+    (trial,) = Sweep(name="d", question="?", scale="demo", arms=[arm], seeds=(1,)).trials
+    protocol = protocol_of(replace(trial, official_test=official_test))
+    errors = made.digits_errors
+    runs = {seed: {"digits": errors(0.01495, seed=seed, sequences=10_000)} for seed in (1, 2, 3)}
+    found: Findings = made.findings(
+        arms={"Conv-K3-D2": runs}, name="links-vs-kernel", scale="paper", store={}, protocol=protocol
+    )
+    return found
+
+
+def test_as_many_digits_that_were_generated_are_not_the_papers(made: SimpleNamespace) -> None:
+    found = digits_of_the_papers_size(made, official_test=None)
+    assert found.standing.no_claims is None
+    assert found.standing.no_verdict == (
+        "tested on 10000 sequences generated here, not on the paper's 10000 (a sweep takes the authors' file of them "
+        "as official_test=)"
+    )
+    assert verdict(found, "Conv-K3-D2", "Test MSE x 100").text == "no verdict"
+    assert "same" not in " ".join(against_paper(found).notes)
+
+
+def test_digits_of_the_official_file_are_judged(made: SimpleNamespace) -> None:
+    found = digits_of_the_papers_size(made, official_test="movingmnist_10000_nodistr.npz")
+    assert found.standing.no_verdict is None
+    assert verdict(found, "Conv-K3-D2", "Test MSE x 100").facts["verdict"] == "undecided"
+    table = against_paper(found)
+    assert "Only seeds count here, ours and the paper's three, both tested on the same sequences." in table.notes
+    assert [row.cells[0].text for row in table.sections[0].rows if isinstance(row.cells[0], Entry)] == [
+        "10,000",  # made with 1000 weights a letter
+        "2.84M",
+        "",
+    ]
+
+
+def test_it_is_said_how_many_of_so_many_cells_chance_would_call(judged: Findings) -> None:
+    """Five arms of the paper's, twelve cells each, at 5%: 60 x 0.05 = 3."""
+    (note,) = [note for note in against_paper(judged).notes if note.startswith("Better and worse are tested cell by")]
+    assert "up to 3.0 of 60 cells would still be called so." in note
+    assert "after Holm's correction over all 60." in note
+    assert (
+        "Only seeds count here, ours and the paper's three, both tested on the same days."
+        in against_paper(judged).notes
+    )
 
 
 def test_the_papers_numbers_are_found_by_the_metrics_name() -> None:

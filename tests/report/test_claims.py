@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from nowcastlab.report import Entry, Findings
 from nowcastlab.report.claims import CLAIMS, claims_table
+from nowcastlab.skill import SequenceScores
 
 NONE = "no such sweep"
 REAL = {"synthetic": False, "title": "some radar"}
@@ -45,6 +47,40 @@ def test_the_opposite_contradicts(made: SimpleNamespace) -> None:
     assert "the opposite" in found[BEST][1]
     assert found[ONLINE][0] == "not testable"
     assert found[ONLINE][1] == "Not testable with these runs: hko7-benchmark has no online runs of TrajGRU."
+
+
+def test_offline_alone_does_not_show_who_is_best_in_both_settings(made: SimpleNamespace) -> None:
+    arms = made.radar_arms(noise=0.002)
+    for runs in arms.values():
+        for by_setting in runs.values():
+            by_setting.pop("online", None)
+    verdict, evidence, _ = verdicts(made.findings(arms=arms, scale="paper", store=REAL))[BEST]
+    assert verdict == "undecided"
+    assert evidence.startswith("14 of 14 comparisons show it.")  # against seven algorithms in two scores
+    assert evidence.endswith(
+        "The online setting is not shown: there are no online runs of 2D-CNN, 3D-CNN, ConvGRU, TrajGRU."
+    )
+
+
+def test_a_skill_that_never_differs_leaves_no_interval_that_is_not_a_number(made: SimpleNamespace) -> None:
+    """Nobody but the last frame forecasts 30 mm/h: without it that skill is 0 for all, and tracks nothing."""
+
+    def never_heavy(scores: SequenceScores) -> SequenceScores:
+        counts = {name: getattr(scores, name).copy() for name in ("tp", "fn", "fp", "tn")}
+        for missed, forecast in (("fn", "tp"), ("tn", "fp")):
+            counts[missed][..., 4] += counts[forecast][..., 4]
+            counts[forecast][..., 4] = 0
+        return replace(scores, **counts)
+
+    networks = {"A": 0.4, "B": 0.5, "C": 0.55, "D": 0.6, "E": 0.65}
+    arms = {
+        arm: {seed: {"offline": never_heavy(made.radar_scores(hits, seed=seed))} for seed in (1, 2, 3)}
+        for arm, hits in networks.items()
+    }
+    for more in ({}, {"Last-Frame": {0: {"offline": made.radar_scores(0.3, seed=0)}}}):
+        verdict, evidence, _ = verdicts(made.findings(arms=arms | more, scale="paper", store=REAL))[TRACKING]
+        assert verdict in ("undecided", "not testable")
+        assert "nan" not in evidence
 
 
 def test_one_seed_decides_nothing(made: SimpleNamespace) -> None:

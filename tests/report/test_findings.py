@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nowcastlab.report import Findings, find, from_mlflow
+from nowcastlab.report.standing import standing
 from nowcastlab.significance import Cell
 from nowcastlab.tracking import connect
 
@@ -44,6 +47,14 @@ def test_only_the_same_trainings_have_paired_seeds(radar: Findings) -> None:
     assert {f.title for f in radar.comparisons if f.comparison.paired_seeds} == {
         f"{arm}: online - offline" for arm in ("2D-CNN", "3D-CNN", "ConvGRU", "TrajGRU")
     }
+
+
+def test_seeds_added_to_a_sweep_that_had_begun_are_told_of(radar: Findings) -> None:
+    record = radar.collection.record
+    assert record is not None
+    grown = replace(record, plain={**record.plain, "seeds": [[1, 2], [3]]})
+    (mark,) = set(standing(replace(radar.collection, record=grown)).marks) - set(standing(radar.collection).marks)
+    assert mark.startswith("Seeds 3 were added after the sweep had begun with 1, 2: whoever adds seeds")
 
 
 def test_a_baseline_has_no_seeds_to_vary(radar: Findings) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from nowcastlab.figures.colours import rgb_from_pixels
 from nowcastlab.protocol.examples import Examples
 from nowcastlab.report import Findings, find, from_mlflow
 from nowcastlab.report.build import tables_for
-from nowcastlab.report.page import as_html
+from nowcastlab.report.claims import claims_table
+from nowcastlab.report.page import as_html, claims_as_html
 from nowcastlab.report.page.comparisons import significance_html
 from nowcastlab.report.page.markup import Html, tag
 from nowcastlab.report.page.pictures import gallery, leads_shown, links_html
@@ -129,7 +131,7 @@ def test_what_the_runs_are_not_stands_at_the_top_and_beside_every_heading(radar_
     assert "DEMO SCALE: small frames and networks" in header
     assert "SYNTHETIC DATA" in header
     headings = re.findall(r"<h2>(.*?)</h2>", radar_page)
-    assert len(headings) == 9
+    assert len(headings) == 10
     assert all(heading.endswith('<span class="mark">demo scale, synthetic data</span>') for heading in headings)
 
 
@@ -166,6 +168,37 @@ def test_what_cannot_be_tested_says_why(radar: Findings) -> None:
     text = significance_html(alone)
     assert "0 of them show a difference" in text
     assert "8 cannot be tested: TrajGRU (offline) and ConvGRU (offline) have one seed each" in text
+
+
+def test_the_papers_claims_stand_on_the_page_with_their_verdicts(radar_page: str) -> None:
+    section = radar_page[radar_page.index('<section id="claims">') : radar_page.index('<section id="pairs">')]
+    assert "<dt>TrajGRU is the best</dt>" in section
+    assert "<strong>Verdict: </strong>no verdict on the paper (demo scale; synthetic data)" in section
+    assert "More links help" not in section  # a claim about moving digits
+
+
+def test_a_sweep_with_none_of_the_papers_arms_has_no_claims_section(made: SimpleNamespace) -> None:
+    arms = {"Mine": made.radar_arms()["ConvGRU"], "Yours": made.radar_arms()["TrajGRU"]}
+    assert 'id="claims"' not in page(made.findings(arms=arms), "hko7")
+
+
+def test_claims_make_a_page_of_their_own_with_all_their_runs(radar: Findings, digits: Findings) -> None:
+    table = claims_table({"hko7": radar, "mnist": digits})
+    collections = [radar.collection, digits.collection]
+    text = claims_as_html(table, collections, command="nowcastlab report --table claims --format html")
+    elements = Elements(text)
+    ids = [f"#{attributes['id']}" for _, attributes in elements.found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {attributes["href"] for attributes in elements.named("a")} <= set(ids)
+    assert text.count("<dt>") == 7 + 3 + 4  # claims; sweep, code and data of each, and the name of the store
+    assert "hko7-benchmark: SYNTHETIC DATA" in text[: text.index("<nav")]
+    assert text.count('<span class="mark">demo scale, synthetic data</span></h2>') == 2
+
+
+def test_a_page_of_one_arm_says_what_it_cannot_show(made: SimpleNamespace) -> None:
+    text = page(made.findings(arms={"TrajGRU": made.radar_arms()["TrajGRU"]}), "hko7")
+    assert "<p>Kendall&#x27;s tau needs runs of two arms at least, got 1.</p>" in text
+    assert "Rain rate statistics" in text
 
 
 def test_forest_plots_hold_every_pair(radar_page: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nowcastlab.errors import ReportError
+from nowcastlab.errors import ConfigError, ReportError
 from nowcastlab.report import collect, find, from_mlflow, render
 from nowcastlab.report.build import tables_for
 from nowcastlab.tracking import TrackedTrial, connect, read_trials
@@ -47,6 +47,7 @@ def trials(digits_uri: str) -> list[TrackedTrial]:
         ({"params": {"data.digits": "sklearn-digits"}}, "of 2 sets of digits.*sklearn-digits: Conv-K3-D2 seed 1"),
         ({"params": {"data.digits": "mnist", "data.preset": "release"}}, "of 2 sets of digits"),
         ({"code": "f" * 40 + "+changed"}, "of 2 versions of the code"),
+        ({"scale": "laptop"}, r"of 2 scales.*\. Choose one: --scale \w+ or --scale \w+\."),
         ({"tags": {"nowcastlab.protocol": "test split, all windows", "outcome": "pruned"}}, r"seed 1 \(pruned\)"),
     ],
 )
@@ -83,7 +84,7 @@ def test_a_scale_at_which_nothing_ran_is_answered_with_those_at_which_something_
 
 def test_a_sweep_of_the_other_kind_is_refused(digits_uri: str) -> None:
     findings = find(*from_mlflow(connect(digits_uri), "links-vs-kernel"))
-    with pytest.raises(ReportError, match="links-vs-kernel was tested on moving digits: --table mnist shows it"):
+    with pytest.raises(ConfigError, match="links-vs-kernel was tested on moving digits: --table mnist shows it"):
         tables_for("hko7", findings)
     for name in ("kendall", "rain"):
         with pytest.raises(ReportError, match="Give a radar sweep"):

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from nowcastlab.errors import ReportError
+from nowcastlab.errors import ConfigError
 from nowcastlab.report import Entry, Findings, Table, render
 from nowcastlab.report.build import PARTS, explain, tables_for
 from nowcastlab.report.claims import claims_table
 from nowcastlab.report.collect import Cell
-from nowcastlab.report.latex import escape
+from nowcastlab.report.latex import as_latex, escape
 from nowcastlab.report.seeds import Size, power_from_paper, power_from_runs
 from nowcastlab.report.table import Column, number
 from nowcastlab.significance import Design, seeds_needed
@@ -80,6 +80,17 @@ def test_power_from_runs_is_that_of_their_own_variances(radar: Findings) -> None
     mean = radar.benchmark.scores["ConvGRU (offline)"][:, -2].mean()
     plan = seeds_needed(Design.from_pilot(pair.comparison), difference=0.1 * float(mean))
     assert row.facts["sentence"] == plan.text()
+    text = explain([table], "TrajGRU - ConvGRU, offline", "Seeds an arm")
+    assert "not from a run" not in text
+    assert "  run run-ConvGRU-3" in text
+
+
+def test_the_number_of_parameters_leads_to_its_runs(made: SimpleNamespace) -> None:
+    tables = tables_for("mnist", made.findings(arms=made.digits_arms(), name="links-vs-kernel", store={}))
+    text = explain(tables, "Traj-L5", "#Parameters")
+    assert "printed: 7,000\n  exactly: 7000.0\n  run run-Traj-L5-1" in text  # made with 1000 weights a letter
+    first = json.loads(render(tables, "json"))["tables"][0]["sections"][0]["rows"][0]["cells"]["#Parameters"]
+    assert (first["value"], len(first["runs"])) == (10_000, 3)
 
 
 def test_power_from_the_papers_deviations_needs_no_run() -> None:
@@ -91,7 +102,7 @@ def test_power_from_the_papers_deviations_needs_no_run() -> None:
 
 @pytest.mark.parametrize("text", ["much", "0", "-3", "0%"])
 def test_a_difference_must_be_a_size(text: str) -> None:
-    with pytest.raises(ReportError, match="--difference"):
+    with pytest.raises(ConfigError, match="--difference"):
         Size(text)
 
 
@@ -117,9 +128,9 @@ def test_a_cell_of_every_table_leads_to_its_runs(radar: Findings, name: str) -> 
 
 def test_an_unknown_row_or_column_is_answered_with_the_known_ones(radar: Findings) -> None:
     tables = tables_for("hko7", radar)
-    with pytest.raises(ReportError, match=r"No row 'TrajGPU'\. The rows are: .*TrajGRU"):
+    with pytest.raises(ConfigError, match=r"No row 'TrajGPU'\. The rows are: .*TrajGRU"):
         explain(tables, "TrajGPU", "B-MSE")
-    with pytest.raises(ReportError, match=r"No column 'CSI 31'\. The columns are: .*CSI 30"):
+    with pytest.raises(ConfigError, match=r"No column 'CSI 31'\. The columns are: .*CSI 30"):
         explain(tables, "TrajGRU", "CSI 31")
 
 
@@ -215,6 +226,36 @@ def test_latex_compiles_as_it_is(radar: Findings, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "table.pdf").read_bytes().startswith(b"%PDF")
     assert "Overfull" not in done.stdout
+    assert "Float too large" not in done.stdout
+
+
+def test_a_table_longer_than_a_page_goes_on_in_another(radar: Findings) -> None:
+    """Seven comparisons in twelve scores: 84 rows."""
+    (table,) = tables_for("comparisons", radar)
+    text = as_latex(table)
+    first, second = text.split(r"\begin{table}")[1:]
+    assert r"\caption{Comparisons. \textbf{DEMO SCALE" in first
+    assert r"\caption{Comparisons (continued). \textbf{DEMO SCALE" in second
+    assert ("Better: shown at" in first, "Better: shown at" in second) == (True, False)  # the notes, once
+    rows = [row.title for section in table.sections for row in section.rows]
+    assert [line.split(" & ")[0] for line in text.splitlines() if line.split(" & ")[0] in rows] == rows
+
+
+def test_a_section_that_a_page_cuts_says_on_the_next_that_it_goes_on(radar: Findings) -> None:
+    (table,) = tables_for("comparisons", radar)
+    section = table.sections[0]
+    long = replace(table, sections=(replace(section, rows=section.rows * 10),))
+    titles = [line for line in as_latex(long).splitlines() if r"\multicolumn" in line]
+    head = r" & \multicolumn{9}{c}"
+    assert titles == [head + r"{B-MSE} \\", head + r"{B-MSE (continued)} \\"]
+
+
+def test_no_page_ends_with_the_title_of_what_follows(radar: Findings) -> None:
+    (table,) = tables_for("comparisons", radar)
+    for rows in range(1, 8):
+        shorter = replace(table, sections=tuple(replace(s, rows=s.rows[:rows]) for s in table.sections * 6))
+        for part in as_latex(shorter).split(r"\bottomrule")[:-1]:
+            assert r"\multicolumn" not in part.splitlines()[-1]
 
 
 def test_nothing_is_printed_without_a_minus() -> None:

@@ -90,13 +90,27 @@ def test_one_seed_decides_nothing() -> None:
 
 
 def test_a_published_number_without_deviation_is_one_seed_of_ours() -> None:
-    """ConvGRU-nobal has none printed: error^2 = 20^2 / 4 + 20^2 / 1 = 500, and the printed digit's 1 / 12."""
+    """ConvGRU-nobal has none printed: error^2 = 20^2 (1 / 4 + 1 / 1) = 500, and the printed digit's 1 / 12."""
     nobal = Published(value=9087.0, std=None, seeds=1, digit=1.0)
     found = reproduces(ours(9087.0, 20.0, 4), nobal, margin=100.0, better=-1)
     assert found.high is not None
-    # both parts have 3 degrees of freedom: 500.083^2 / (100^2 / 3 + 400^2 / 3)
-    df = (500 + 1 / 12) ** 2 / ((100**2 + 400**2) / 3)
+    # one deviation, of 3 degrees of freedom, serves for both numbers: 500.083^2 / (500^2 / 3)
+    df = (500 + 1 / 12) ** 2 / (500**2 / 3)
     assert found.high == pytest.approx(stats.t.ppf(0.95, df) * np.sqrt(500 + 1 / 12))
+
+
+def test_without_a_printed_deviation_the_tests_keep_their_level() -> None:
+    """Three seeds of ours against one of theirs, 4000 times: 5% +- 3 x 0.34% of either error."""
+    rng = np.random.default_rng(0)
+    differs = reproduced = 0
+    for _ in range(4000):
+        runs, theirs = rng.normal(9087, 60, 3), rng.normal(9087, 60)
+        summary = ours(float(runs.mean()), float(runs.std(ddof=1)))
+        same, off = (Published(value=theirs + by, std=None, seeds=1, digit=1e-6) for by in (0.0, 180.0))
+        differs += (reproduces(summary, same, margin=180.0, better=-1).p_difference or 0.0) < 0.05
+        reproduced += reproduces(summary, off, margin=180.0, better=-1).verdict == "reproduced"
+    assert differs / 4000 == pytest.approx(0.05, abs=0.011)
+    assert reproduced / 4000 < 0.061
 
 
 def test_a_margin_of_nothing_is_refused() -> None:

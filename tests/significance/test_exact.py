@@ -28,3 +28,5 @@ def test_no_difference_at_all_has_p_one() -> None:
 def test_too_many_to_count_is_a_message() -> None:
     with pytest.raises(ReportError, match="too many to count"):
         sign_flip_p([1.0] * 30)
+    with pytest.raises(ReportError, match="28 runs can be parted in 40116600 ways: too many to count"):
+        permutation_p([1.0] * 14, [2.0] * 14)

@@ -43,6 +43,16 @@ def test_the_gain_is_the_difference_of_strengths_whatever_their_sign() -> None:
     assert gain.low < gain.tau
 
 
+def test_there_is_no_interval_where_leaving_an_arm_out_shows_nothing() -> None:
+    """Five arms in one order: -1 whichever is left out, which does not make -1 certain."""
+    order, names = np.arange(5.0), list("abcde")
+    assert (kendall(-order, order, names).low, kendall(-order, order, names).tau) == (None, pytest.approx(-1))
+    # one arm alone differs in y: without it there is nothing to correlate
+    alone = kendall(order, [0, 0, 0, 0, 1], names)
+    assert (alone.low, alone.high) == (None, None)
+    assert np.isfinite(alone.tau)
+
+
 def test_runs_of_one_arm_or_missing_scores_are_refused() -> None:
     with pytest.raises(ReportError, match="two arms at least"):
         kendall([1, 2, 3], [1, 2, 3], ["a", "a", "a"])

@@ -110,6 +110,17 @@ def test_more_rain_at_a_higher_threshold_is_refused(path: Path, scores: Sequence
         load_scores(path)
 
 
+@pytest.mark.parametrize("kind", [np.uint32, np.uint64, ">i4"])
+def test_whole_numbers_of_any_width_are_the_same_scores(path: Path, scores: SequenceScores, kind: Any) -> None:
+    """A difference of unsigned numbers wraps around: fewer pixels at a higher threshold would look like more."""
+    wider = {name: getattr(scores, name).astype(kind) for name in ("tp", "fn", "fp", "tn", "episode")}
+    changed(path, **{**wider, "start": scores.start.astype(np.int32), "mse": scores.mse.astype(np.float32)})
+    read = load_scores(path)
+    for name, array in read.arrays().items():
+        assert array.dtype == getattr(scores, name).dtype
+    assert np.array_equal(read.tp, scores.tp)
+
+
 def test_keys_of_another_version_are_ignored(path: Path, scores: SequenceScores) -> None:
     changed(path, note=np.array("hello"))
     assert np.array_equal(load_scores(path).tp, scores.tp)

@@ -4,6 +4,6 @@ markup escapes, tables and pictures and evidence are its parts, page puts them i
 Plain functions rather than templates: the page is mostly made of values that exist, and escaping is the default.
 """
 
-from nowcastlab.report.page.page import as_html
+from nowcastlab.report.page.page import as_html, claims_as_html
 
-__all__ = ["as_html"]
+__all__ = ["as_html", "claims_as_html"]

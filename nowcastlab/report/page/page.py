@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import resources
 
+from nowcastlab.errors import ReportError
 from nowcastlab.protocol.examples import Examples
 from nowcastlab.report.build import tables_for
+from nowcastlab.report.claims import claims_table
+from nowcastlab.report.collect import Collection
 from nowcastlab.report.cost_table import cost_table
 from nowcastlab.report.findings import Findings
 from nowcastlab.report.page.comparisons import comparisons_html, forests_html, significance_html
@@ -37,29 +40,48 @@ def as_html(findings: Findings, tables: Sequence[Table], *, examples: GetExample
     sections = [
         ("results", "Results", join(*(table_html(table, runs) for table in tables))),
         ("significance", "What may be believed", join(significance_html(findings), comparisons_html(findings))),
+        ("claims", "What the paper claims", _claims(findings)),
         ("pairs", "Every pair of arms", forests_html(findings)),
         ("leads", "Skill by lead time", curves_html(findings)),
         ("cost", "Score against cost", join(costs_html(findings), table_html(cost_table(findings), runs))),
         ("forecasts", "Forecasts beside what was observed", _gallery(findings, kept)),
         ("links", "Where TrajGRU looks", _links(findings, kept)),
         ("data", "The test data, and which error tracks skill", _further(findings, tables)),
-        ("provenance", "Where these numbers come from", _provenance(findings, command)),
+        ("provenance", "Where these numbers come from", _provenance([collection], command)),
     ]
-    sections = [section for section in sections if section[2]]
-    links = (tag("li", tag("a", title, href=f"#{key}")) for key, title, _ in sections)
     question = str(collection.record.plain.get("question", "")) if collection.record else ""
-    title = question or f"{collection.sweep}: results"
-    reminder = _reminder(findings)
+    header = join(
+        tag("h1", question or f"{collection.sweep}: results"), _facts(findings), _warning(findings.standing.marks)
+    )
+    name = f"{collection.sweep}, {collection.scale} scale"
+    return _document(name, header, sections, reminder=_reminder([collection]))
+
+
+def claims_as_html(table: Table, collections: Sequence[Collection], *, command: str = "") -> str:
+    """A page of the paper's claims alone. `collections`: those the table was made from, as `claims_table` was given."""
+    runs = {run: name for collection in collections for run, name in run_names(collection).items()}
+    sections = [
+        ("claims", "What the paper claims", table_html(table, runs)),
+        ("provenance", "Where these verdicts come from", _provenance(collections, command)),
+    ]
+    header = join(tag("h1", table.title), _warning(table.marks))
+    return _document(table.title, header, sections, reminder=_reminder(collections))
+
+
+def _document(name: str, header: Html, sections: Sequence[tuple[str, str, Html]], *, reminder: Html) -> str:
+    """Sections with nothing in them are left out."""
+    there = [section for section in sections if section[2]]
+    links = (tag("li", tag("a", title, href=f"#{key}")) for key, title, _ in there)
     body = join(
-        tag("header", tag("h1", title), _facts(findings), _warning(findings.standing.marks)),
+        tag("header", header),
         tag("nav", tag("ul", *links), aria_label="Sections"),
-        tag("main", *(tag("section", tag("h2", title, reminder), content, id=key) for key, title, content in sections)),
+        tag("main", *(tag("section", tag("h2", title, reminder), content, id=key) for key, title, content in there)),
     )
     head = join(
         tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", f"{collection.sweep}, {collection.scale} scale"),
+        tag("title", name),
         tag("style", Html(resources.files(__package__).joinpath("style.css").read_text())),
     )
     return f"<!doctype html>\n{tag('html', tag('head', head), tag('body', body), lang='en')}"
@@ -81,21 +103,35 @@ def _warning(marks: Sequence[str]) -> Html:
     return tag("div", *(tag("p", mark) for mark in marks), class_="warning", role="note") if marks else Html()
 
 
-def _reminder(findings: Findings) -> Html:
+def _reminder(collections: Sequence[Collection]) -> Html:
     """Beside every heading: a picture of a part of the page should still say what it is not."""
-    collection = findings.collection
-    said = [] if collection.scale == "paper" else [f"{collection.scale} scale"]
-    said += ["synthetic data"] if collection.synthetic else []
+    said = list(dict.fromkeys(f"{one.scale} scale" for one in collections if one.scale != "paper"))
+    said += ["synthetic data"] if any(one.synthetic for one in collections) else []
     return tag("span", ", ".join(said), class_="mark") if said else Html()
 
 
+def _claims(findings: Findings) -> Html:
+    """Those that a sweep of this kind can decide; nothing where it has the arms of none, and so no runs behind any."""
+    table = claims_table({"mnist" if findings.collection.kind == "digits" else "hko7": findings})
+    cells = [cell for section in table.sections for row in section.rows for cell in row.cells]
+    tested = any(cell.run_ids for cell in cells if cell is not None)
+    return table_html(table, run_names(findings.collection)) if tested else Html()
+
+
 def _further(findings: Findings, shown: Sequence[Table]) -> Html:
-    """The paper's two other tables, which only rain has."""
+    """The paper's two other tables, which only rain has. One that these runs cannot fill says why."""
     if findings.collection.kind != "radar":
         return Html()
     there = {table.name for table in shown}
-    further = [table for name in ("rain", "kendall") for table in tables_for(name, findings) if table.name not in there]
-    return join(*(table_html(table, run_names(findings.collection)) for table in further))
+    parts = []
+    for name in ("rain", "kendall"):
+        if name not in there:
+            try:
+                tables = tables_for(name, findings)
+                parts += [table_html(table, run_names(findings.collection)) for table in tables]
+            except ReportError as error:
+                parts.append(tag("p", str(error)))
+    return join(*parts)
 
 
 def _gallery(findings: Findings, kept: dict[str, Examples]) -> Html:
@@ -125,9 +161,14 @@ def _links(findings: Findings, kept: dict[str, Examples]) -> Html:
     return join(tag("p", words), *drawn)
 
 
-def _provenance(findings: Findings, command: str) -> Html:
-    collection = findings.collection
-    facts = {"Code": collection.code, "Data": collection.data_digest}
+def _provenance(collections: Sequence[Collection], command: str) -> Html:
+    """Of each sweep its code, its data and its runs; and what makes the page again."""
+    again = join(tag("p", "This page again, byte for byte, from the same runs:"), tag("pre", tag("code", command)))
+    return join(again if command else None, *(_origin(collection) for collection in collections))
+
+
+def _origin(collection: Collection) -> Html:
+    facts = {"Sweep": collection.sweep, "Code": collection.code, "Data": collection.data_digest}
     store = collection.record.store if collection.record else {}
     if "title" in store:
         facts["Store"] = str(store["title"])
@@ -141,14 +182,8 @@ def _provenance(findings: Findings, command: str) -> Html:
             tag("td", tag("code", trial.run_id)),
             id=f"run-{trial.run_id}",
         )
-        for arm in every_arm(findings.collection)
+        for arm in every_arm(collection)
         for trial in collection.arms[arm]
     ]
-    runs = scroll(tag("table", head, tag("tbody", *rows), class_="runs"), label="all runs")
-    again = join(tag("p", "This page again, byte for byte, from the same runs:"), tag("pre", tag("code", command)))
-    return join(
-        tag("dl", *items, class_="list"),
-        again if command else None,
-        tag("h3", f"All {len(rows)} runs"),
-        runs,
-    )
+    runs = scroll(tag("table", head, tag("tbody", *rows), class_="runs"), label=f"all runs of {collection.sweep}")
+    return join(tag("dl", *items, class_="list"), tag("h3", f"All {len(rows)} runs"), runs)

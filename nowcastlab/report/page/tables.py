@@ -37,17 +37,15 @@ def _grid(table: Table) -> Html:
 
 
 def _head(table: Table) -> Html:
-    corner = [tag("th", table.corner, scope="col")] + (
-        [tag("th", table.label_title, scope="col")] * bool(table.label_title)
-    )
+    corner = tag("th", table.corner, scope="col")
     titles = [
         tag("th", column.short or column.title, scope="col", title=_direction(column)) for column in table.columns
     ]
     if not any(column.group for column in table.columns):
-        return tag("thead", tag("tr", *corner, *titles))
+        return tag("thead", tag("tr", corner, *titles))
     groups = [(name, len(list(its))) for name, its in groupby(column.group for column in table.columns)]
     above = [tag("th", name, scope="colgroup", colspan=n) if name else tag("td", colspan=n) for name, n in groups]
-    return tag("thead", tag("tr", tag("td", colspan=len(corner)), *above), tag("tr", *corner, *titles))
+    return tag("thead", tag("tr", tag("td"), *above), tag("tr", corner, *titles))
 
 
 def _direction(column: Column) -> str | None:
@@ -55,7 +53,7 @@ def _direction(column: Column) -> str | None:
 
 
 def _section_title(table: Table, section: Section) -> Html:
-    columns = 1 + bool(table.label_title) + len(table.columns)
+    columns = 1 + len(table.columns)
     return tag("tr", tag("th", section.title, scope="rowgroup", colspan=columns)) if section.title else Html()
 
 
@@ -63,7 +61,6 @@ def _rows(table: Table, section: Section) -> list[Html]:
     ranks = section.ranks(table.columns)
     rows = []
     for i, row in enumerate(section.rows):
-        label = [tag("td", row.label)] if table.label_title else []
         titles = [explained(content, column) for content, column in zip(row.cells, table.columns, strict=True)]
         # what rests on the same facts from end to end says so once
         whole = titles[0] if len(titles) > 1 and len(set(titles)) == 1 else None
@@ -72,7 +69,7 @@ def _rows(table: Table, section: Section) -> list[Html]:
             rank = ranks.get((i, j), 0) if table.second or ranks.get((i, j)) == 1 else 0
             title = None if whole else titles[j]
             cells.append(tag("td", _cell(table, content, column), class_=RANKS.get(rank), title=title))
-        rows.append(tag("tr", tag("th", row.title, scope="row"), *label, *cells, title=whole))
+        rows.append(tag("tr", tag("th", row.title, scope="row"), *cells, title=whole))
     return rows
 
 
@@ -107,8 +104,7 @@ def _list(table: Table) -> Html:
 
 
 def _sentences(table: Table, row: Row) -> list[Html]:
-    label = [tag("dd", f"{table.label_title}: {row.label}")] if table.label_title and row.label else []
-    return label + [
+    return [
         tag("dd", tag("strong", f"{column.title}: "), shown(table, content, column), title=explained(content, column))
         for content, column in zip(row.cells, table.columns, strict=True)
         if content is not None
