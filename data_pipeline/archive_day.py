@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from data_pipeline import archive_layout as layout
 from data_pipeline.png_frame import read_png
 from nowcastlab.errors import StoreError
+from nowcastlab.stamps import clock
 from nowcastlab.store import slot_of
 from nowcastlab.units import valid_pixels
 
@@ -70,7 +71,7 @@ def read_day(
         path = files[minutes]
         slot = int(slot_of(np.array(minutes - midnight), interval_minutes))
         if slot in by_slot:
-            report("same-slot", path, f"{layout.datetime_from_minutes(by_slot[slot][0]):%H:%M} is there")
+            report("same-slot", path, f"{clock(by_slot[slot][0], date=False)} is there")
             continue
         try:
             frame = read_png(path, grid)
@@ -84,7 +85,7 @@ def read_day(
             _check_mask(layout.mask_path(root, minutes), valid_pixels(frame, excluded), report)
 
     for slot in sorted(set(range(layout.MINUTES_PER_DAY // interval_minutes)) - set(by_slot)):
-        report("missing-frame", None, layout.iso(midnight + slot * interval_minutes))
+        report("missing-frame", None, clock(midnight + slot * interval_minutes))
     ordered = [by_slot[slot] for slot in sorted(by_slot)]
     frames = np.stack([frame for _, frame in ordered]) if ordered else np.empty((0, *grid), np.uint8)
     return ArchiveDay(np.array([minutes for minutes, _ in ordered], np.int64), frames, problems)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from data_pipeline.npy_header import LARGEST_SIDE, read_npy_header
 from nowcastlab.errors import StoreError
+from nowcastlab.stamps import EPOCH, datetime_from_minutes, minutes_from_datetime
 
 FRAMES_FOLDER = "radarPNG"
 MASKS_FOLDER = "radarPNG_mask"
@@ -30,7 +31,6 @@ EXCLUSION_FILE = "mask_dat.npz"
 SPLITS = ("train", "valid", "test")
 MINUTES_PER_DAY = 24 * 60
 
-_EPOCH = dt.datetime(1970, 1, 1)
 _NAME = re.compile(r"RAD(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})00\.(png|mask)")
 _DAY_LINE = re.compile(r"(\d{4})(\d{2})(\d{2})\s*,\s*(\d+(?:\.\d*)?)")
 
@@ -49,26 +49,13 @@ class ExclusionMap(NamedTuple):
 # --- stamps and names ------------------------------------------------------------------------------------------------
 
 
-def minutes_from_datetime(moment: dt.datetime) -> int:
-    return int((moment - _EPOCH) // dt.timedelta(minutes=1))
-
-
-def datetime_from_minutes(minutes: int) -> dt.datetime:
-    return _EPOCH + dt.timedelta(minutes=int(minutes))
-
-
 def first_minute(date: dt.date) -> int:
     """Midnight at which a day begins."""
-    return (date - _EPOCH.date()).days * MINUTES_PER_DAY
+    return (date - EPOCH.date()).days * MINUTES_PER_DAY
 
 
 def date_of(minutes: int) -> dt.date:
     return datetime_from_minutes(minutes).date()
-
-
-def iso(minutes: int) -> str:
-    """A stamp as people read it: 2015-06-21 09:55."""
-    return f"{datetime_from_minutes(minutes):%Y-%m-%d %H:%M}"
 
 
 def frames_folder(root: Path, date: dt.date) -> Path:

@@ -12,7 +12,7 @@ from nowcastlab.progress import progress
 
 @click.command()
 @click.argument("store")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 @click.pass_context
 def command(ctx: click.Context, store: str, as_json: bool) -> None:
     """Verify every checksum, the commit records and the schema of STORE, and say what is wrong with which day.

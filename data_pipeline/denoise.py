@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from data_pipeline.days import days_of
+from nowcastlab.cli.verbs import FiniteRange
 from nowcastlab.progress import progress
 from nowcastlab.units import NOISE_BELOW_PIXEL
 
@@ -37,15 +38,25 @@ def as_text(result: dict[str, Any]) -> str:
     default="detect",
     show_default=True,
     metavar="detect|circle|store|none|FILE",
-    help="What lies out of range: see above.",
+    help="What lies out of the radar's range: see above.",
 )
-@click.option("--split", type=click.Choice(["train", "valid", "test"]), help="Look at one split only. [default: all]")
-@click.option("--deviations", type=float, default=3.0, show_default=True, help="Standard deviations above the mean.")
-@click.option("--as-published", is_flag=True, help="All 255 levels and a single look, as in the paper.")
+@click.option(
+    "--split",
+    type=click.Choice(["train", "valid", "test"]),
+    help="Look only at the days to train, validate or test on.  [default: all]",
+)
+@click.option(
+    "--deviations",
+    type=FiniteRange(0, min_open=True),
+    default=3.0,
+    show_default=True,
+    help="An outlier is so many standard deviations above the mean distance.",
+)
+@click.option("--as-published", is_flag=True, help="Take all 255 levels and a single look, as in the paper.")
 @click.option("--fresh", is_flag=True, help="Forget what the store excluded before.")
 @click.option("--figures", type=click.Path(file_okay=False, path_type=Path), help="Draw both figures in this folder.")
 @click.option("--dry-run", is_flag=True, help="Change nothing in the store.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(
     store: str,
     *,

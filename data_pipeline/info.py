@@ -11,9 +11,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from data_pipeline.archive_layout import MINUTES_PER_DAY, first_minute, iso
+from data_pipeline.archive_layout import MINUTES_PER_DAY, first_minute
 from nowcastlab.errors import StoreError
 from nowcastlab.progress import progress
+from nowcastlab.stamps import clock
 from nowcastlab.units import NOISE_BELOW_PIXEL, mmh_from_pixel
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def described(store: Store) -> dict[str, Any]:
         "grid": list(store.grid),
         "interval_minutes": store.interval_minutes,
         "km_per_pixel": store.km_per_pixel,
-        "first": iso(minutes[0]) if len(minutes) else None,
-        "last": iso(minutes[-1]) if len(minutes) else None,
+        "first": clock(minutes[0]) if len(minutes) else None,
+        "last": clock(minutes[-1]) if len(minutes) else None,
         "days": {"committed": len(days), "planned": len(store.record.days)},
         "frames": {
             "all": len(minutes),
@@ -139,8 +140,10 @@ def _readable(size: int) -> str:
 
 @click.command()
 @click.argument("store")
-@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw its rainiest hours here.")
-@click.option("--json", "as_json", is_flag=True, help="Print the same as JSON.")
+@click.option(
+    "--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw its rainiest hours into this PNG file."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(store: str, picture: Path | None, as_json: bool) -> None:
     """Say what STORE is: digest, grid, interval, span, frames of each split, what is missing, how large.
 

@@ -19,6 +19,7 @@ from data_pipeline import archive_layout as layout
 from data_pipeline.archive_day import KINDS, Problem, read_day
 from data_pipeline.npy_header import LARGEST_SIDE
 from nowcastlab import engine
+from nowcastlab.cli.verbs import FiniteRange
 from nowcastlab.errors import ConfigError, StoreError
 from nowcastlab.store import DayWriter, Receipt, StoreWriter, open_store
 from nowcastlab.whole_files import write_atomically
@@ -48,22 +49,46 @@ class DayResult:
 @click.argument("archive", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
-    "--lists", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of the day lists. [ARCHIVE]"
+    "--lists",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with the lists of days to train, validate and test on.  [default: ARCHIVE]",
 )
 @click.option(
     "--exclude",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The exclusion map. [ARCHIVE/mask_dat.npz; without one nothing is excluded]",
+    help="Map of pixels never to be scored.  [default: ARCHIVE/mask_dat.npz, if it is there]",
 )
 @click.option(
-    "--size", type=click.IntRange(1, LARGEST_SIDE), help="Pixels along a side. [that of the exclusion map, else 480]"
+    "--size",
+    type=click.IntRange(1, LARGEST_SIDE),
+    help="Pixels along a side.  [default: the exclusion map's, else 480]",
 )
-@click.option("--interval-minutes", type=int, default=6, show_default=True)
-@click.option("--km-across", type=float, default=512.0, show_default=True, help="Kilometres along a side.")
-@click.option("--title", help="What the store is called. [the archive's folder name]")
-@click.option("--check-masks/--no-check-masks", default=True, help="Compare given masks with derived ones. [on]")
+@click.option(
+    "--interval-minutes",
+    type=click.IntRange(1, 1440),
+    default=6,
+    show_default=True,
+    help="Minutes from one frame to the next.",
+)
+@click.option(
+    "--km-across",
+    type=FiniteRange(0, min_open=True),
+    default=512.0,
+    show_default=True,
+    help="Length of a frame's side, in km.",
+)
+@click.option("--title", help="What the store is called.  [default: the archive's folder name]")
+@click.option(
+    "--check-masks/--no-check-masks",
+    default=True,
+    help="Compare the archive's masks with those found here.  [default: yes]",
+)
 @click.option("--strict", is_flag=True, help="Stop at the first problem other than a missing frame.")
-@click.option("--cpus", type=int, help="Processes, where this command starts Ray itself. [all]")
+@click.option(
+    "--cpus",
+    type=click.IntRange(min=1),
+    help="How many CPUs to use, where this command starts Ray itself.  [default: all]",
+)
 def command(
     archive: Path,
     store: Path,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from data_pipeline.archive_layout import iso
 from nowcastlab.errors import ConfigError
 from nowcastlab.figures.colours import (
     EXCLUDED,
@@ -19,6 +18,7 @@ from nowcastlab.figures.colours import (
     rgb,
     rgb_from_pixels,
 )
+from nowcastlab.stamps import clock
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ def draw_frames(
         for column, stamp in enumerate(stamps):
             axes = figure.add_subplot(grid[row, column])
             axes.imshow(images[column], interpolation="nearest")
-            axes.set_title(iso(stamp), fontsize=8.5, color=INK, pad=3)
+            axes.set_title(clock(stamp), fontsize=8.5, color=INK, pad=3)
             axes.set_xticks([])
             axes.set_yticks([])
             for spine in axes.spines.values():

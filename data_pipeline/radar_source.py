@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data_pipeline.archive_layout import minutes_from_datetime
 from data_pipeline.npy_header import LARGEST_SIDE, read_npy_header
 from nowcastlab.errors import ConfigError, StoreError
+from nowcastlab.stamps import minutes_from_datetime
 
 LARGEST_ARRAY_BYTES = 4 << 30  # one npz array is decompressed whole
 FRAMES_KEY, TIMES_KEY, MASK_KEY = "frames", "times", "mask"

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data_pipeline.archive_layout import MINUTES_PER_DAY, date_of, iso
+from data_pipeline.archive_layout import MINUTES_PER_DAY, date_of
 from data_pipeline.radar_source import RadarSource
 from data_pipeline.regrid import Regrid
 from nowcastlab.errors import ConfigError, StoreError
+from nowcastlab.stamps import clock
 
 Watch = Callable[[Iterable[int]], Iterable[int]]
 
@@ -63,8 +64,10 @@ def usable_order(minutes: NDArray[np.int64], interval_minutes: int) -> tuple[lis
         nearer = distance(position, slot) < distance(other, slot)
         loser, winner = (other, position) if nearer else (position, other)
         best[day, slot] = winner
-        why = "is there twice" if minutes[loser] == minutes[winner] else f"shares its slot with {iso(minutes[winner])}"
-        problems.append(Problem(stamp=iso(minutes[loser]), what=f"{why}: left out"))
+        why = (
+            "is there twice" if minutes[loser] == minutes[winner] else f"shares its slot with {clock(minutes[winner])}"
+        )
+        problems.append(Problem(stamp=clock(minutes[loser]), what=f"{why}: left out"))
     return list(best.values()), problems
 
 
@@ -82,10 +85,10 @@ def survey(source: RadarSource, regrid: Regrid, interval_minutes: int, *, watch:
                 raise StoreError(f"is {stored.shape}, the first frame {source.grid}")
             _, known = regrid(stored)
         except StoreError as error:
-            problems.append(Problem(stamp=iso(stamp), what=f"{error}: left out"))
+            problems.append(Problem(stamp=clock(stamp), what=f"{error}: left out"))
             continue
         if not known.any():
-            problems.append(Problem(stamp=iso(stamp), what="has no known value at all: left out as a missing frame"))
+            problems.append(Problem(stamp=clock(stamp), what="has no known value at all: left out as a missing frame"))
             continue
         missing += ~known
         frames += 1

@@ -146,9 +146,17 @@ def as_text(result: dict[str, Any]) -> str:
 
 @click.command()
 @click.argument("store")
-@click.option("--split", type=click.Choice(["train", "valid", "test"]), help="Count rain in one split only.")
-@click.option("--figure", type=click.Path(dir_okay=False, path_type=Path), help="Draw the months' average rain here.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option(
+    "--split",
+    type=click.Choice(["train", "valid", "test"]),
+    help="Count rain only on the days to train, validate or test on.  [default: all]",
+)
+@click.option(
+    "--figure",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the months' average rain into this PNG file.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(store: str, split: str | None, figure: Path | None, as_json: bool) -> None:
     """Print the rain-rate table, the split counts and the average rain of each month of STORE.
 

@@ -2,11 +2,11 @@
 
     NowcastlabError        exit 1   the command prints its text, never a traceback
     ├── ConfigError        exit 2   a value that cannot work, alone or beside another
-    ├── StoreError         exit 3   a store or data file that is not there, not ours, or busy
+    ├── StoreError         exit 3   a store or file that is not there, not ours, busy, or cannot be written
     │   └── CorruptStore   exit 3   bytes that are not what was written
     ├── TrainingError      exit 4   a run that went wrong on its own: divergence, no usable checkpoint
     ├── ProtocolError      exit 4   a forecaster that broke the benchmark's rules, as by reaching for the future
-    ├── TrackingError      exit 5   the tracking server or database does not answer
+    ├── TrackingError      exit 5   the tracking server or database does not answer, or has no such sweep
     └── ReportError        exit 6   runs that must not stand in one table
 
 Messages name the value and the next step.

@@ -55,6 +55,7 @@ def radar_run(**changes: Any) -> TrainConfig:
         ({"lr_decay": 1.5}, r"lr_decay \(=1.5\) must be a number above 0 to 1"),
         ({"clip_norm": 0}, r"clip_norm \(=0\)"),
         ({"loss_scale": 0}, r"loss_scale \(=0\)"),
+        ({"seed": 2**63}, r"seed \(=9223372036854775808\) must be a whole number from 0 to 9223372036854775807"),
         ({"batch_size": 0}, r"batch_size \(=0\) must be a whole number from 1"),
         ({"batch_size": 2.5}, r"batch_size \(=2.5\) must be a whole number"),
         ({"batch_size": True}, r"batch_size \(=True\) must be a whole number"),
@@ -255,6 +256,13 @@ def test_radar_at_paper_scale_is_the_papers(
     expected |= {"learning_rate": 1e-4, "beta1": 0.5, "clip_norm": 50.0, "validate_every": 10_000}
     assert {name: getattr(config, name) for name in expected} == pytest.approx(expected)
     assert (config.data.in_frames, config.data.leads) == (5, 20)
+
+
+@pytest.mark.parametrize("scale", ["demo", "laptop", "paper"])
+@pytest.mark.parametrize("baseline", ["last-frame", "rover", "rover-nonlinear"])
+def test_a_baseline_has_nothing_to_train_at_any_scale(baseline: str, scale: str) -> None:
+    with pytest.raises(ConfigError, match=f"{baseline} has nothing to train. The networks are: conv-k3-d2"):
+        mnist_config(baseline, scale=scale, digits="sklearn-digits")
 
 
 def test_an_unknown_scale_or_preset_lists_the_known() -> None:

@@ -20,10 +20,20 @@ _DESCRIBE_DAYS = 12  # of weather; with fewer, a wet or dry spell more or less s
 
 @click.command(name="synth")
 @click.argument("target", type=click.Path(path_type=Path), required=False)
-@click.option("--days", type=click.IntRange(1), help=f"How many days.  [default with --describe: {_DESCRIBE_DAYS}]")
-@click.option("--size", type=int, default=480, show_default=True, help="Pixels a side, of an area 512 km across.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Another seed, another weather.")
-@click.option("--interval-minutes", type=int, default=6, show_default=True, help="Time between frames.")
+@click.option(
+    "--days", type=click.IntRange(1), help=f"How many days to make.  [default: {_DESCRIBE_DAYS}, with --describe]"
+)
+@click.option(
+    "--size",
+    type=int,
+    default=480,
+    show_default=True,
+    help="Width and height of a frame in pixels, over an area of 512 km.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Another seed makes another weather."
+)
+@click.option("--interval-minutes", type=int, default=6, show_default=True, help="Minutes from one frame to the next.")
 @click.option(
     "--start",
     type=click.DateTime(["%Y-%m-%d"]),
@@ -36,7 +46,7 @@ _DESCRIBE_DAYS = 12  # of weather; with fewer, a wet or dry spell more or less s
 @click.option("--off-grid", is_flag=True, help="With --archive: stamp a frame now and then a minute late.")
 @click.option("--describe", is_flag=True, help="Write nothing; compare the rain with the HKO-7 test set.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw some hours of it into a PNG.")
-@click.option("--json", "as_json", is_flag=True, help="With --describe: the figures for a script.")
+@click.option("--json", "as_json", is_flag=True, help="With --describe: print one JSON object, for scripts.")
 def command(
     target: Path | None,
     days: int | None,

@@ -19,10 +19,16 @@ DAYS = 2
 
 
 @click.command()
-@click.option("--store", "url", help="Measure on this store's frames. [a synthetic rain field, 480x480, two days]")
-@click.option("--rounds", default=15, show_default=True, help="Rounds; each contender runs once in each.")
-@click.option("--loaders/--no-loaders", default=True, help="Also measure loader processes. [yes]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--store", "url", help="Measure on this store's frames.  [default: two days of synthetic rain, 480x480]")
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    help="How many rounds; each contender runs once in each.",
+)
+@click.option("--loaders/--no-loaders", default=True, help="Also measure torch's loader processes.  [default: yes]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(url: str | None, rounds: int, loaders: bool, as_json: bool) -> None:
     """Reading random 25-frame windows: the store against PNG files and against a memmap copy.
 

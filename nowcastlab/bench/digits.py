@@ -12,13 +12,31 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--preset", type=click.Choice(["paper", "release"]), default="paper", show_default=True)
-@click.option("--size", type=click.IntRange(16, 512), default=64, show_default=True, help="Width of a frame.")
+@click.option(
+    "--preset",
+    type=click.Choice(["paper", "release"]),
+    default="paper",
+    show_default=True,
+    help="How digits move: as the paper says, or as the authors' released code does.",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(16, 512),
+    default=64,
+    show_default=True,
+    help="Width and height of a frame, in pixels.",
+)
 @click.option("--count", type=click.IntRange(1, 10), default=3, show_default=True, help="Digits in a sequence.")
-@click.option("--frames", type=click.IntRange(1, 200), default=20, show_default=True)
+@click.option("--frames", type=click.IntRange(1, 200), default=20, show_default=True, help="Frames in a sequence.")
 @click.option("--batch", type=click.IntRange(1, 1000), default=50, show_default=True, help="Sequences in a round.")
-@click.option("--rounds", type=click.IntRange(1, 1000), default=9, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    default=9,
+    show_default=True,
+    help="How many rounds; each contender runs once in each.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(preset: str, size: int, count: int, frames: int, batch: int, rounds: int, as_json: bool) -> None:
     """Measure how fast moving digits are made, on one core.
 

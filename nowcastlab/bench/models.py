@@ -7,15 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from nowcastlab.models.encoder_forecaster import EncoderForecaster
 
 PAPER_UPDATES = {"mnist": 200_000, "hko7": 100_000}  # of batches of 4, as the `paper` scale trains
@@ -57,16 +54,48 @@ class Cost:
 
 
 @click.command()
-@click.option("--model", "models", multiple=True, default=("traj-l13", "conv-k5-d1"), show_default=True)
-@click.option("--dataset", type=click.Choice(["mnist", "hko7"]), default="mnist", show_default=True)
-@click.option("--batch", "batches", multiple=True, type=click.IntRange(1, 64), default=(1, 4), show_default=True)
-@click.option("--small/--no-small", default=True, show_default=True, help="TrajGRU-L13 at small widths, too.")
-@click.option("--reference/--no-reference", default=True, show_default=True, help="Run the plain networks beside.")
-@click.option("--memory", is_flag=True, help="Peak memory of a step, each in a process of its own, instead of time.")
-@click.option("--checkpointing", is_flag=True, help="With --memory: ours with activation checkpointing.")
-@click.option("--threads", type=click.IntRange(1, 512), default=1, show_default=True)
-@click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    default=("traj-l13", "conv-k5-d1"),
+    show_default=True,
+    help="Recurrent network to measure; may be repeated.",
+)
+@click.option(
+    "--dataset",
+    type=click.Choice(["mnist", "hko7"]),
+    default="mnist",
+    show_default=True,
+    help="Whose grid and lengths: MovingMNIST++ (mnist) or HKO-7 (hko7).",
+)
+@click.option(
+    "--batch",
+    "batches",
+    multiple=True,
+    type=click.IntRange(1, 64),
+    default=(1, 4),
+    show_default=True,
+    help="Sequences in a batch; may be repeated.",
+)
+@click.option("--small/--no-small", default=True, show_default=True, help="Also measure TrajGRU-L13 at small widths.")
+@click.option(
+    "--reference/--no-reference",
+    default=True,
+    show_default=True,
+    help="Also run the same networks written plainly, to compare with.",
+)
+@click.option("--memory", is_flag=True, help="Measure the peak memory of a step instead of its time.")
+@click.option("--checkpointing", is_flag=True, help="With --memory: compute activations twice rather than keep them.")
+@click.option("--threads", type=click.IntRange(1, 512), default=1, show_default=True, help="Threads of torch.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    help="How many rounds; each contender runs once in each.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(
     models: tuple[str, ...],
     dataset: str,
@@ -103,6 +132,8 @@ def command(
     """
     import torch
 
+    from nowcastlab.training import machine
+
     if dataset != "mnist":
         small = False
         if models == ("traj-l13", "conv-k5-d1"):
@@ -119,7 +150,7 @@ def command(
         beside = " against the plain reference" if reference else ""
         click.echo(f"A training step{beside}: {threads} thread(s), torch {torch.__version__}, {rounds} rounds")
         click.echo(f"{'':38}{'ms/step':>10}{'frames/s':>10}{'GFLOP':>8}{'of products':>13}{'x plain':>9}{'hours':>8}")
-    with thread_count(threads):
+    with machine.threads(threads):
         for case in cases:
             cost = measure(case, rounds=rounds, with_reference=reference)
             rows.append(cost)
@@ -223,19 +254,6 @@ def training_step(model: EncoderForecaster, forecast: Callable[[], Any]) -> Call
         optimiser.step()
 
     return step
-
-
-@contextmanager
-def thread_count(threads: int) -> Iterator[None]:
-    """So many threads of torch for a while."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 # --- memory: the peak of a process is for ever, so each contender has a process of its own

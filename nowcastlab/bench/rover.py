@@ -12,10 +12,22 @@ import click
 
 
 @click.command()
-@click.option("--size", type=click.IntRange(32, 4096), default=480, show_default=True, help="Width of a frame.")
+@click.option(
+    "--size",
+    type=click.IntRange(32, 4096),
+    default=480,
+    show_default=True,
+    help="Width and height of a frame, in pixels.",
+)
 @click.option("--leads", type=click.IntRange(1, 200), default=20, show_default=True, help="Frames to forecast.")
-@click.option("--rounds", type=click.IntRange(1, 1000), default=9, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    default=9,
+    show_default=True,
+    help="How many rounds; each contender runs once in each.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(size: int, leads: int, rounds: int, as_json: bool) -> None:
     """Measure how long ROVER takes for one forecast, on one core.
 
@@ -125,13 +137,13 @@ def pysteps_forecast(frames: Any, leads: int) -> Callable[[], object] | None:
 def one_thread() -> Iterator[None]:
     """Torch and OpenCV held to one thread, and given back what they had."""
     import cv2
-    import torch
 
-    torch_threads, cv2_threads = torch.get_num_threads(), cv2.getNumThreads()
-    torch.set_num_threads(1)
+    from nowcastlab.training.machine import threads
+
+    before = cv2.getNumThreads()
     cv2.setNumThreads(1)
     try:
-        yield
+        with threads(1):
+            yield
     finally:
-        torch.set_num_threads(torch_threads)
-        cv2.setNumThreads(cv2_threads)
+        cv2.setNumThreads(before)

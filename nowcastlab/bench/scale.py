@@ -33,13 +33,35 @@ SAMPLE_S = 0.5
 
 
 @click.command()
-@click.option("--trials", type=click.IntRange(min=ARMS), default=1000, show_default=True, help="A multiple of ten.")
+@click.option(
+    "--trials",
+    type=click.IntRange(min=ARMS),
+    default=1000,
+    show_default=True,
+    help="How many trials, a multiple of ten.",
+)
 @click.option(
     "--at-once", type=click.IntRange(min=1), default=8, show_default=True, help="Trials that run side by side."
 )
-@click.option("--reports", type=click.IntRange(min=1), default=100, show_default=True, help="Of each trial, to MLflow.")
-@click.option("--speed-up", type=float, default=50, show_default=True, help="Over the recorded pace.")
-@click.option("--folder", type=click.Path(path_type=Path), help="For sweep and database. [a temporary one]")
+@click.option(
+    "--reports",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="How often each trial reports to MLflow.",
+)
+@click.option(
+    "--speed-up",
+    type=click.FloatRange(0, min_open=True),
+    default=50,
+    show_default=True,
+    help="How much faster than recorded the trials run.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="Folder for the sweep and its database.  [default: a temporary one]",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, for scripts.")
 def command(trials: int, at_once: int, reports: int, speed_up: float, folder: Path | None, as_json: bool) -> None:
     """Run a sweep of recorded trials and print the driver's memory and MLflow's delay as they add up.
@@ -53,6 +75,8 @@ def command(trials: int, at_once: int, reports: int, speed_up: float, folder: Pa
       nowcastlab bench scale --trials 200
       nowcastlab bench scale --trials 1000 --at-once 8 --json
     """
+    if trials % ARMS:
+        raise click.UsageError(f"--trials {trials}: the sweep has {ARMS} arms, so give a multiple of {ARMS}.")
     with _place(folder) as root:
         found = measure(root, trials=trials, at_once=at_once, reports=reports, speed_up=speed_up)
     click.echo(json.dumps(found, indent=2) if as_json else _text(found))

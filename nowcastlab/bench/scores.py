@@ -113,9 +113,17 @@ def measure(*, frames: int, size: int, rounds: int) -> dict[str, Any]:
 
 @click.command()
 @click.option("--frames", default=20, show_default=True, type=click.IntRange(1), help="Frames in a batch.")
-@click.option("--size", default=480, show_default=True, type=click.IntRange(16), help="Side of the grid, pixels.")
-@click.option("--rounds", default=9, show_default=True, type=click.IntRange(1), help="Turns of each contender.")
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@click.option(
+    "--size", default=480, show_default=True, type=click.IntRange(16), help="Width and height of a frame, in pixels."
+)
+@click.option(
+    "--rounds",
+    default=9,
+    show_default=True,
+    type=click.IntRange(1),
+    help="How many rounds; each contender runs once in each.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(frames: int, size: int, rounds: int, as_json: bool) -> None:
     """Scoring a batch: the fused pass against plain NumPy, on one core, with the same integers.
 

@@ -103,10 +103,18 @@ def measure(*, arms_count: int, resamples: int, seed: int) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--resamples", default=10_000, show_default=True, type=click.IntRange(100), help="Of episodes and seeds.")
-@click.option("--arms", default=8, show_default=True, type=click.IntRange(2), help="With 3 seeds each.")
-@click.option("--seed", default=0, show_default=True, help="Of the made-up scores and of the draws.")
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@click.option(
+    "--resamples",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(100),
+    help="How often episodes and seeds are drawn anew.",
+)
+@click.option(
+    "--arms", default=8, show_default=True, type=click.IntRange(2), help="Arms to compare, with 3 seeds each."
+)
+@click.option("--seed", default=0, show_default=True, help="Decides the made-up scores and the draws.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(resamples: int, arms: int, seed: int, as_json: bool) -> None:
     """The paired bootstrap of a whole benchmark on one core, against drawing the sequences themselves.
 

@@ -27,10 +27,20 @@ LAPTOP_TRIALS = 30  # of sweeps/links_vs_kernel.py: ten arms, three seeds
 
 
 @click.command()
-@click.option("--trials", type=click.IntRange(1), help="Trivial ones; more than four a core.  [twelve a core]")
-@click.option("--steps", type=click.IntRange(30), default=300, show_default=True, help="Updates of a long trial.")
-@click.option("--rounds", type=click.IntRange(1), default=2, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@click.option(
+    "--trials", type=click.IntRange(1), help="How many trivial trials; more than four a core.  [default: twelve a core]"
+)
+@click.option(
+    "--steps", type=click.IntRange(30), default=300, show_default=True, help="Training updates of a long trial."
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="How many rounds; each contender runs once in each.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(trials: int | None, steps: int, rounds: int, as_json: bool) -> None:
     """Measure what Ray, Tune and MLflow add to the bare time of a sweep's trials.
 

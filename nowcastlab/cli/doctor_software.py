@@ -137,19 +137,24 @@ def ray() -> Iterator[Finding]:
     address = os.environ.get("RAY_ADDRESS")
     if not address:
         yield Finding(what="ray", state=OK, found=f"{found}; sweeps start it here, as RAY_ADDRESS is not set")
+    elif address in ("auto", "local"):
+        yield Finding(what="ray", state=OK, found=f"{found}; RAY_ADDRESS={address} is found when a sweep starts")
+    elif (place := _host_and_port(address, 6379)) is None:
+        yield Finding(
+            what="ray",
+            state=PROBLEM,
+            found=f"{found}; RAY_ADDRESS={address} is not an address",
+            todo="Write HOST:PORT, as 192.0.2.10:6379, or unset RAY_ADDRESS to use this machine.",
+        )
+    elif answers(*place):
+        yield Finding(what="ray", state=OK, found=f"{found}; the cluster at {address} answers")
     else:
-        host, port = _host_and_port(address, 6379)
-        if address in ("auto", "local"):
-            yield Finding(what="ray", state=OK, found=f"{found}; RAY_ADDRESS={address} is found when a sweep starts")
-        elif answers(host, port):
-            yield Finding(what="ray", state=OK, found=f"{found}; the cluster at {address} answers")
-        else:
-            yield Finding(
-                what="ray",
-                state=PROBLEM,
-                found=f"{found}; nothing answers at RAY_ADDRESS={address}",
-                todo="Start the cluster (ray up cluster.yaml), or unset RAY_ADDRESS to use this machine.",
-            )
+        yield Finding(
+            what="ray",
+            state=PROBLEM,
+            found=f"{found}; nothing answers at RAY_ADDRESS={address}",
+            todo="Start the cluster (ray up cluster.yaml), or unset RAY_ADDRESS to use this machine.",
+        )
     token = Path.home() / ".ray" / "auth_token"
     if token.exists() and token.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
         yield Finding(what="ray token", state=NOTE, found=f"others may read {token}", todo=f"chmod 600 {token}")
@@ -234,6 +239,10 @@ def _installed(name: str) -> str | None:
         return None
 
 
-def _host_and_port(address: str, otherwise: int) -> tuple[str, int]:
-    parts = urlsplit(address if "//" in address else f"//{address}")
-    return parts.hostname or "", parts.port or otherwise
+def _host_and_port(address: str, otherwise: int) -> tuple[str, int] | None:
+    """None for what is no address, as one whose port is a word."""
+    try:
+        parts = urlsplit(address if "//" in address else f"//{address}")
+        return (parts.hostname, parts.port or otherwise) if parts.hostname else None
+    except ValueError:
+        return None

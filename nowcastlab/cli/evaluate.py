@@ -9,36 +9,80 @@ from typing import TYPE_CHECKING
 import click
 
 from nowcastlab.cli.forecasters import DEVICE, WHICH, open_data, open_forecaster
+from nowcastlab.cli.verbs import FiniteRange, given
+from nowcastlab.stamps import clock
 
 if TYPE_CHECKING:
     from nowcastlab.cli.evaluation import Evaluation
     from nowcastlab.skill import SequenceScores
 
+OF_SETTING = {"offline": ("--workers", "--batch-size"), "online": ("--preset", "--online-rate")}
+# Moving digits have one test, whatever these say.
+RADAR_ONLY = ("--store", "--setting", "--split", "--by-scale", "--pictures", *OF_SETTING["offline"])
+
 
 @click.command()
 @click.argument("what", metavar="RUN_FOLDER_OR_BASELINE")
-@click.option("--store", "url", help="The data.  [default: the run's own]")
-@click.option("--setting", type=click.Choice(["offline", "online"]), default="offline", show_default=True)
-@click.option("--split", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True)
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first windows, for a quick look.")
-@click.option("--preset", type=click.Choice(["paper", "release"]), default="paper", show_default=True, help="Online.")
+@click.option("--store", "url", help="The radar store to score on.  [default: the run's own]")
+@click.option(
+    "--setting",
+    type=click.Choice(["offline", "online"]),
+    default="offline",
+    show_default=True,
+    help="Weights as trained (offline), or going on learning as rain is observed (online).",
+)
+@click.option(
+    "--split",
+    type=click.Choice(["train", "valid", "test"]),
+    default="test",
+    show_default=True,
+    help="Which of the store's days: those to train on, to validate on, or to test on.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Score only so many of the first windows, for a quick look.")
+@click.option(
+    "--preset",
+    type=click.Choice(["paper", "release"]),
+    default="paper",
+    show_default=True,
+    help="Online: update as the paper says, or as the authors' released code does.",
+)
 @click.option(
     "--online-rate",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Of the AdaGrad steps.  [default: 1e-4, the paper's]",
+    type=FiniteRange(min=0, min_open=True),
+    help="Online: learning rate of its AdaGrad steps.  [default: 1e-4, the paper's]",
 )
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Offline: over Ray if > 1.")
-@click.option("--by-scale", is_flag=True, help="Fractions skill scores and spectra too; several times slower.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Offline: so many processes; with more than one, over Ray.",
+)
+@click.option(
+    "--by-scale", is_flag=True, help="Also skill by distance (fractions skill score) and spectra; several times slower."
+)
 @click.option(
     "--pictures", type=click.IntRange(min=0), default=3, show_default=True, help="How many sequences to draw."
 )
-@click.option("--batch-size", type=click.IntRange(min=1), default=4, show_default=True, help="Offline.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where results go.  [default: the run's folder]")
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="Offline: windows forecast at once; more take more memory.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for the results.  [default: the run's; of a baseline, work/baselines/NAME]",
+)
 @click.option("--again", is_flag=True, help="Score anew, replacing what an earlier evaluation left in the folder.")
 @click.option("--json", "as_json", is_flag=True, help="The scores as one JSON object on standard output.")
 @WHICH
 @DEVICE
+@click.pass_context
 def command(
+    ctx: click.Context,
     what: str,
     url: str | None,
     setting: str,
@@ -89,16 +133,17 @@ def command(
         raise click.UsageError(
             f"{what} has no weights to fine-tune, so the online setting is not for it: the benchmark scores it offline."
         )
-    if online_rate is not None and setting != "online":
-        raise click.UsageError(f"--online-rate {online_rate:g} is for --setting online: offline nothing is learnt.")
+    for other, options in OF_SETTING.items():
+        if setting != other and (misplaced := given(ctx, *options)):
+            raise click.UsageError(f"{misplaced[0]} is for --setting {other}: {setting}, it would change nothing.")
     place = pick_device(device)
     subject = open_forecaster(what, which=which, device=place)
     folder = out or subject.folder or Path("work/baselines") / subject.name
     if subject.config is not None and isinstance(subject.config.data, DigitsData):
         from nowcastlab.cli.evaluate_digits import evaluate_run
 
-        if url or setting != "offline":
-            raise click.UsageError(f"{what} forecasts moving digits: neither --store nor --setting is for it.")
+        if misplaced := given(ctx, *RADAR_ONLY):
+            raise click.UsageError(f"{what} forecasts moving digits, and {misplaced[0]} is for radar: leave it out.")
         evaluate_run(subject, folder, limit=limit or 1000, device=place, again=again, as_json=as_json)
         return
     from nowcastlab.cli.evaluation import Evaluation
@@ -133,8 +178,6 @@ def command(
 
 
 def _plan(run: Evaluation) -> str:
-    from nowcastlab.figures.forecast import clock
-
     first, last = run.sequences.start[0], run.sequences.start[-1]
     trained, episodes = run.subject.facts.get("trained_on"), int(run.sequences.episode[-1]) + 1
     lines = [
@@ -155,7 +198,6 @@ def _plan(run: Evaluation) -> str:
 
 
 def _ending(run: Evaluation, scores: SequenceScores, files: list[Path]) -> str:
-    from nowcastlab.figures.forecast import clock
     from nowcastlab.skill import as_text
 
     last_input = int(run.sequences.start[0]) + (run.benchmark.frames_in - 1) * run.store.interval_minutes

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nowcastlab.stamps import clock
+
 if TYPE_CHECKING:
     from nowcastlab.cli.evaluation import Evaluation
     from nowcastlab.skill import SequenceScores
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 def draw(run: Evaluation, scores: SequenceScores, forecasts: dict[int, Any]) -> None:
     from nowcastlab.figures.curves import lead_curves
-    from nowcastlab.figures.forecast import Nowcast, animate, clock, forecast_grid
+    from nowcastlab.figures.forecast import Nowcast, animate, forecast_grid
 
     lead_curves({run.subject.name: scores}).savefig(run.curves_file)
     nowcasts = []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +32,7 @@ from nowcastlab.protocol import (
 from nowcastlab.protocol.evaluate import scorer_for
 from nowcastlab.skill import SequenceScores, load_scores, save_scores
 from nowcastlab.store import Store, open_store
+from nowcastlab.training.machine import threads
 from nowcastlab.whole_files import write_atomically
 
 
@@ -146,7 +145,7 @@ class Evaluation:
             batch_size=self.batch_size,
             device=self.device,
         )
-        with _threads(1 if self.device.type == "cpu" else 0):  # as workers have, for the same last bits
+        with threads(1 if self.device.type == "cpu" else 0):  # as workers have, for the same last bits
             if self.workers > 1 and self.device.type == "cpu":
                 engine.connect(cpus=self.workers)
                 scores = sharded_scores(replace(run, store=_from_anywhere(self.store)))
@@ -181,7 +180,7 @@ class Evaluation:
                 np.save(folder / f"forecast-{row}.npy", forecast.cpu().numpy(), allow_pickle=False)
 
         bar = progress(total=len(self.sequences), label="evaluate online", unit="window")
-        with bar, _threads(config.threads):  # those it was trained with
+        with bar, threads(config.threads):  # those it was trained with
             scores = evaluate_online(
                 self.subject.model,
                 self.store,
@@ -212,14 +211,3 @@ def read_facts(path: Path) -> dict[str, Any]:
 def _from_anywhere(store: Store) -> Store:
     """The same store for workers, who stand in other folders."""
     return store if "://" in store.url else open_store(str(Path(store.url).absolute()))
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """So many threads of torch for a while; 0 leaves them as they are."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -13,14 +13,21 @@ if TYPE_CHECKING:
     from nowcastlab.models import Forecaster
     from nowcastlab.store import Store
 
+SYNTH = "python -m data_pipeline synth work/demo.zarr --days 12 --size 120"  # for whoever has no radar at hand
+
 WHICH = click.option(
     "--which",
     type=click.Choice(["best", "last"]),
     default="best",
     show_default=True,
-    help="Of a run: the weights of the best validation, or the newest.",
+    help="A run's weights: those of its best validation, or the newest.",
 )
-DEVICE = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, or one of several: cuda:1.")
+DEVICE = click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="Where to compute: auto (a GPU if there is one), cpu, cuda, or one of several, as cuda:1.",
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,7 +92,6 @@ def open_data(subject: Subject, url: str | None) -> Store:
     url = url or subject.store
     if url is None:
         raise click.UsageError(
-            f"{subject.name} needs data: give a store with --store. One to try is made by\n"
-            "  python -m data_pipeline synth work/demo.zarr"
+            f"{subject.name} needs data: give a store with --store. One to try is made by\n  {SYNTH}"
         )
     return open_store(url)

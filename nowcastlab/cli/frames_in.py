@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcastlab.errors import ConfigError, StoreError
+from nowcastlab.stamps import clock, minutes_from_datetime
 from nowcastlab.store import Store
 
-EPOCH = dt.datetime(1970, 1, 1)
 MAX_MISSING = 2  # in a row, as in the benchmark
 MAX_SIDE = 4096  # pixels; a picture that claims more is not opened
 HKO7_KM_PER_PIXEL = 512 / 480
@@ -39,18 +39,10 @@ def parse_time(text: str) -> int:
     """Minutes since 1970-01-01 of "2015-05-22 04:30"."""
     for form in ("%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y%m%d%H%M", "%Y%m%d %H%M"):
         try:
-            return minutes_of(dt.datetime.strptime(text.strip(), form))
+            return minutes_from_datetime(dt.datetime.strptime(text.strip(), form))
         except ValueError:
             continue
     raise ConfigError(f'The time {text!r} cannot be read. Write it as "2015-05-22 04:30".')
-
-
-def minutes_of(moment: dt.datetime) -> int:
-    return int((moment - EPOCH).total_seconds()) // 60
-
-
-def moment_of(minutes: int) -> dt.datetime:
-    return EPOCH + dt.timedelta(minutes=int(minutes))
 
 
 def from_store(store: Store, at: int, count: int) -> Inputs:
@@ -59,7 +51,7 @@ def from_store(store: Store, at: int, count: int) -> Inputs:
     if not len(stamps):
         raise StoreError(f"{store.url} has no frames at all.")
     if at not in stamps:
-        raise StoreError(f"{store.url} has no frame at {_text(at)}. {_nearest(stamps, at)}")
+        raise StoreError(f"{store.url} has no frame at {clock(at)}. {_nearest(stamps, at)}")
     minutes = at + store.interval_minutes * np.arange(1 - count, 1)
     frames = store.read(minutes)
     gap = worst = 0
@@ -67,9 +59,9 @@ def from_store(store: Store, at: int, count: int) -> Inputs:
         gap = 0 if there else gap + 1
         worst = max(worst, gap)
     if worst > MAX_MISSING:
-        missing = [_text(m, date=False) for m in minutes[~frames.present]]
+        missing = [clock(m, date=False) for m in minutes[~frames.present]]
         raise StoreError(
-            f"A forecast from {_text(at)} needs the {count} frames up to then, and {', '.join(missing)} are missing in "
+            f"A forecast from {clock(at)} needs the {count} frames up to then, and {', '.join(missing)} are missing in "
             f"{store.url}. No more than {MAX_MISSING} in a row may be: choose a later time."
         )
     return Inputs(
@@ -88,7 +80,8 @@ def from_files(
 ) -> Inputs:
     """Grey 8-bit PNG files, one a frame, oldest first; or one .npz with a uint8 array (frames, y, x)."""
     if len(paths) == 1 and paths[0].suffix == ".npz":
-        pixels, at = _from_npz(paths[0], count, at)
+        pixels, minutes = _from_npz(paths[0], count)
+        at = at if at is not None or minutes is None else _newest(minutes, interval_minutes, f"{paths[0]} says")
     else:
         if len(paths) != count:
             raise ConfigError(f"A forecast needs {count} frames, oldest first; got {len(paths)} files.")
@@ -129,8 +122,8 @@ def read_png(path: Path) -> NDArray[np.uint8]:
         raise StoreError(f"{path} cannot be read as a PNG: {error}") from None
 
 
-def _from_npz(path: Path, count: int, at: int | None) -> tuple[NDArray[np.uint8], int | None]:
-    """The first uint8 array of three axes; `minutes` beside it, if it is there, says when."""
+def _from_npz(path: Path, count: int) -> tuple[NDArray[np.uint8], list[int] | None]:
+    """The first uint8 array of three axes, and when its frames were if `minutes` beside it says so."""
     import zipfile
 
     try:
@@ -145,13 +138,18 @@ def _from_npz(path: Path, count: int, at: int | None) -> tuple[NDArray[np.uint8]
         held = ", ".join(f"{n} {a.dtype} {a.shape}" for n, a in arrays.items()) or "nothing"
         raise StoreError(f"{path} must hold a uint8 array (at least {count} frames, y, x); it holds {held}.")
     minutes = arrays.get("minutes")
-    if at is None and minutes is not None and minutes.shape == arrays[name].shape[:1]:
-        at = int(minutes[-1])
-    return arrays[name][-count:], at
+    if minutes is None:
+        return arrays[name][-count:], None
+    if minutes.shape != arrays[name].shape[:1] or minutes.dtype.kind not in "iu":
+        raise StoreError(
+            f"{path} has `minutes` {minutes.dtype} {minutes.shape} for {len(arrays[name])} frames: give each its whole "
+            "minutes since 1970-01-01, or leave them out and say --at."
+        )
+    return arrays[name][-count:], minutes[-count:].tolist()
 
 
 def _time_in(paths: Sequence[Path], interval_minutes: int) -> int | None:
-    """When the newest frame was, from the names; None where they do not tell, an error where they tell otherwise."""
+    """When the newest frame was, from the names; None where they do not tell."""
     times: list[int] = []
     for path in paths:
         if found := HKO7_NAME.fullmatch(path.stem):
@@ -161,12 +159,17 @@ def _time_in(paths: Sequence[Path], interval_minutes: int) -> int | None:
         else:
             return None
         try:
-            times.append(minutes_of(dt.datetime.strptime(moment, form)))
+            times.append(minutes_from_datetime(dt.datetime.strptime(moment, form)))
         except ValueError:
             return None
+    return _newest(times, interval_minutes, "By their names")
+
+
+def _newest(times: Sequence[int], interval_minutes: int, says: str) -> int:
+    """The last of times that follow one another as a forecast needs them."""
     if (np.diff(times) != interval_minutes).any():
         raise ConfigError(
-            f"By their names the files are of {', '.join(_text(t) for t in times)}: give them oldest first and "
+            f"{says} the frames are of {', '.join(clock(t) for t in times)}: give them oldest first and "
             f"{interval_minutes} minutes apart, or say --interval and --at."
         )
     return times[-1]
@@ -174,12 +177,8 @@ def _time_in(paths: Sequence[Path], interval_minutes: int) -> int | None:
 
 def _nearest(stamps: NDArray[np.int64], at: int) -> str:
     near = stamps[np.argsort(np.abs(stamps - at), kind="stable")[:4]]
-    covered = f"it covers {_text(stamps[0])} to {_text(stamps[-1])}"
-    return f"The nearest are {', '.join(_text(m) for m in sorted(near))}; {covered}."
-
-
-def _text(minutes: int, *, date: bool = True) -> str:
-    return moment_of(minutes).strftime("%Y-%m-%d %H:%M" if date else "%H:%M")
+    covered = f"it covers {clock(stamps[0])} to {clock(stamps[-1])}"
+    return f"The nearest are {', '.join(clock(m) for m in sorted(near))}; {covered}."
 
 
 def _size(frame: NDArray[np.uint8]) -> str:

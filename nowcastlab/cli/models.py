@@ -75,14 +75,15 @@ def _rows(dataset: str) -> Iterator[dict[str, Any]]:
 
 def sequence_flops(model: Forecaster, setting: Setting) -> int:
     """The count of a whole forecast. A recurrent network does the same work for every frame but the first, whose state
-    is zero, and for every lead: three short sequences tell what a long one costs, sooner."""
-    from nowcastlab.models.cnn import Cnn
+    is zero, and for every lead: three short sequences tell what a long one costs, sooner. Of others, as a model of the
+    user's, nothing is known: it may not even forecast from one frame."""
+    from nowcastlab.models.encoder_forecaster import EncoderForecaster
     from nowcastlab.models.flops import count_flops
 
     def count(frames: int, leads: int) -> int:
         return count_flops(model, frames=frames, leads=leads, height=setting.height, width=setting.width)
 
-    if isinstance(model, Cnn):
+    if not isinstance(model, EncoderForecaster):
         return count(setting.in_frames, setting.leads)
     shortest = count(1, 1)
     a_frame, a_lead = count(2, 1) - shortest, count(1, 2) - shortest

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nowcastlab.cli.forecasters import DEVICE, WHICH, Subject, open_data, open_forecaster
+from nowcastlab.cli.verbs import FiniteRange, given
+from nowcastlab.stamps import clock, datetime_from_minutes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,14 +27,28 @@ FRAMES_IN, LEADS = 5, 20  # of a baseline; a network has its own
 @click.argument("what", metavar="RUN_FOLDER_OR_BASELINE")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--store", "url", help="Take the frames from a store.  [default: the run's own, without FILES]")
-@click.option("--at", help='The time of the newest frame, as "2015-05-22 04:30", by the data\'s own clock.')
-@click.option("--interval", type=click.IntRange(min=1), default=6, show_default=True, help="FILES: minutes apart.")
-@click.option("--km-per-pixel", type=float, help="FILES: the grid's spacing.  [default: HKO-7's, 1.067]")
-@click.option("--out", type=click.Path(path_type=Path), help="[default: work/forecasts/NAME-TIME]")
+@click.option("--at", help='The time of the newest frame, as "2014-05-11 04:30", by the data\'s own clock.')
+@click.option(
+    "--interval",
+    type=click.IntRange(min=1),
+    default=6,
+    show_default=True,
+    help="FILES: minutes from one frame to the next.",
+)
+@click.option(
+    "--km-per-pixel",
+    type=FiniteRange(min=0, min_open=True),
+    help="FILES: size of a pixel, in km.  [default: HKO-7's, 1.067]",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder for the forecast.  [default: work/forecasts/NAME-TIME]"
+)
 @click.option("--json", "as_json", is_flag=True, help="What was written, as one JSON object on standard output.")
 @WHICH
 @DEVICE
+@click.pass_context
 def command(
+    ctx: click.Context,
     what: str,
     files: tuple[Path, ...],
     url: str | None,
@@ -55,12 +71,12 @@ def command(
 
     \b
     Examples:
-      nowcastlab predict work/run --at "2015-05-22 04:30"
-      nowcastlab predict rover --store work/demo.zarr --at "2015-05-22 23:54" --out work/rover-forecast
+      nowcastlab predict work/run --at "2014-05-11 04:30"
+      nowcastlab predict rover --store work/demo.zarr --at "2014-05-11 23:54" --out work/rover-forecast
       nowcastlab predict last-frame RAD15052204*.png
       nowcastlab predict work/run frames.npz --at "2015-05-22 04:30"
     """
-    from nowcastlab.cli.frames_in import HKO7_KM_PER_PIXEL, from_files, from_store, moment_of, parse_time
+    from nowcastlab.cli.frames_in import HKO7_KM_PER_PIXEL, from_files, from_store, parse_time
     from nowcastlab.config import RadarData
     from nowcastlab.figures.forecast import Nowcast, animate, forecast_grid
     from nowcastlab.training.machine import pick_device
@@ -68,7 +84,9 @@ def command(
     if files and url:
         raise click.UsageError("Give frames by --store and --at, or as FILES, not both.")
     if not files and at is None:
-        raise click.UsageError('Say when: --at "2015-05-22 04:30", the time of the newest frame to be seen.')
+        raise click.UsageError('Say when: --at "2014-05-11 04:30", the time of the newest frame to be seen.')
+    if not files and (misplaced := given(ctx, "--interval", "--km-per-pixel")):
+        raise click.UsageError(f"{misplaced[0]} is for FILES: a store says so itself.")
     place = pick_device(device)
     subject = open_forecaster(what, which=which, device=place)
     count, leads = FRAMES_IN, LEADS
@@ -91,8 +109,9 @@ def command(
             f"{inputs.interval_minutes}: it will move rain at the wrong speed.",
             err=True,
         )
-    newest = moment_of(inputs.minutes[-1])
-    folder = out or Path("work/forecasts") / f"{subject.facts['forecaster']}-{newest:%Y%m%d-%H%M}"
+    newest = inputs.minutes[-1]
+    name = f"{subject.facts['forecaster']}-{datetime_from_minutes(newest):%Y%m%d-%H%M}"
+    folder = out or Path("work/forecasts") / name
 
     nowcast = Nowcast(
         name=subject.name,
@@ -110,12 +129,12 @@ def command(
     written = [store, frames, folder / "forecast.png", folder / "forecast.gif"]
     missing = int((~inputs.present).sum())
     if as_json:
-        made = {**subject.facts, "at": f"{newest:%Y-%m-%d %H:%M}", "missing_inputs": missing, "folder": str(folder)}
+        made = {**subject.facts, "at": clock(newest), "missing_inputs": missing, "folder": str(folder)}
         click.echo(json.dumps({**made, "files": [str(path) for path in written]}))
         return
     click.echo(
         f"{subject.name}: {leads} frames, {inputs.interval_minutes} to {leads * inputs.interval_minutes} minutes after "
-        f"{newest:%Y-%m-%d %H:%M}" + (f"; {missing} of the {count} frames seen were missing" if missing else "")
+        f"{clock(newest)}" + (f"; {missing} of the {count} frames seen were missing" if missing else "")
     )
     click.echo("Written:\n" + "\n".join(f"  {path}" for path in written))
     click.echo(f"Next:\n  python -c \"import xarray; print(xarray.open_zarr('{store}'))\"")
@@ -137,7 +156,6 @@ def _forecast(subject: Subject, inputs: Inputs, leads: int, device: Any) -> NDAr
 
 def _write_store(path: Path, subject: Subject, inputs: Inputs, forecast: NDArray[np.float32]) -> Path:
     from nowcastlab import __version__
-    from nowcastlab.cli.frames_in import moment_of
     from nowcastlab.errors import StoreError
     from nowcastlab.figures.forecast import pixels_from_p
     from nowcastlab.store import StoreWriter, open_store
@@ -147,21 +165,21 @@ def _write_store(path: Path, subject: Subject, inputs: Inputs, forecast: NDArray
             raise StoreError(f"{path} is a store, and not a forecast. Give another folder with --out.")
         shutil.rmtree(path)
     minutes = _times(inputs, len(forecast))[len(inputs.minutes) :]
-    days = [moment_of(m).date() for m in minutes.tolist()]
+    days = [datetime_from_minutes(m).date() for m in minutes.tolist()]
     pixels = pixels_from_p(forecast)
-    newest = moment_of(inputs.minutes[-1])
+    newest = clock(inputs.minutes[-1])
     with StoreWriter.create(
         path,
         dates=sorted(set(days)),
         grid=(pixels.shape[1], pixels.shape[2]),
         interval_minutes=inputs.interval_minutes,
         km_per_pixel=inputs.km_per_pixel,
-        title=f"Forecast by {subject.name} from {newest:%Y-%m-%d %H:%M}",
+        title=f"Forecast by {subject.name} from {newest}",
         excluded=inputs.excluded,
         attributes={
             "kind": "forecast",
             **subject.facts,
-            "forecast_reference_time": f"{newest:%Y-%m-%d %H:%M}",
+            "forecast_reference_time": newest,
             "observed": inputs.source,
             "missing_inputs": int((~inputs.present).sum()),
             "nowcastlab": __version__,
@@ -176,7 +194,6 @@ def _write_store(path: Path, subject: Subject, inputs: Inputs, forecast: NDArray
 def _write_frames(folder: Path, inputs: Inputs, forecast: NDArray[np.float32]) -> Path:
     from PIL import Image
 
-    from nowcastlab.cli.frames_in import moment_of
     from nowcastlab.figures.forecast import pixels_from_p
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -185,5 +202,5 @@ def _write_frames(folder: Path, inputs: Inputs, forecast: NDArray[np.float32]) -
     for minute, frame in zip(
         _times(inputs, len(forecast))[len(inputs.minutes) :], pixels_from_p(forecast), strict=True
     ):
-        Image.fromarray(frame).save(folder / f"{moment_of(minute):%Y%m%d%H%M}.png")
+        Image.fromarray(frame).save(folder / f"{datetime_from_minutes(minute):%Y%m%d%H%M}.png")
     return folder

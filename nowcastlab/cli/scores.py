@@ -11,7 +11,12 @@ import click
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--per-lead", is_flag=True, help="Every lead too, not only the mean over leads.")
-@click.option("--json", "as_json", is_flag=True, help='For scripts: lists over thresholds, null for "no data".')
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Print one JSON object, for scripts: lists over thresholds, null for "no data".',
+)
 def command(file: Path, per_lead: bool, as_json: bool) -> None:
     """Print the scores in FILE, an .npz written by `nowcastlab evaluate`.
 

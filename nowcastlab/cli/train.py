@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nowcastlab.cli.completion import complete_models
+from nowcastlab.cli.forecasters import SYNTH
+from nowcastlab.cli.verbs import SCALE_HELP
 from nowcastlab.metric_names import TRAIN_LOSS, VALID_BEST_STEP, VALID_SCORE
 from nowcastlab.progress import progress
 
@@ -29,15 +31,39 @@ OWN_OPTIONS = ("model", "scale", "preset")
     "--model", required=True, shell_complete=complete_models, help="A network; `nowcastlab models` lists them."
 )
 @click.option("--store", help="Radar: a zarr store, by path or URL. Without it the network learns moving digits.")
-@click.option("--digits", type=click.Choice(["mnist", "sklearn-digits"]), help="Moving digits: whose handwriting.")
-@click.option("--scale", type=click.Choice(["demo", "laptop", "paper"]), default="demo", show_default=True)
-@click.option("--preset", type=click.Choice(["paper", "release"]), default="paper", show_default=True)
-@click.option("--loss", default="balanced", show_default=True, help="Radar: balanced, plain, or a part, as b-mae.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the first weights and the order of the data.")
+@click.option(
+    "--digits",
+    type=click.Choice(["mnist", "sklearn-digits"]),
+    help="Moving digits: whose handwriting.  [default: mnist where it has been fetched]",
+)
+@click.option(
+    "--scale", type=click.Choice(["demo", "laptop", "paper"]), default="demo", show_default=True, help=SCALE_HELP
+)
+@click.option(
+    "--preset",
+    type=click.Choice(["paper", "release"]),
+    default="paper",
+    show_default=True,
+    help="Whose recipe, where they differ: the paper's, or the authors' released code's.",
+)
+@click.option(
+    "--loss",
+    default="balanced",
+    show_default=True,
+    help="Radar: balanced (heavy rain weighs more), plain, or a part, as b-mae.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Decides the first weights and the order of the data."
+)
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Any other setting; may be repeated.")
 @click.option("--out", type=click.Path(path_type=Path), help="The run's folder.  [default: work/runs/MODEL-SCALE-SEED]")
 @click.option("--plan", "plan_only", is_flag=True, help="Say what would be done, and stop.")
-@click.option("--json", "as_json", is_flag=True, help="The result as one JSON object on standard output.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="The result, or with --plan the plan, as one JSON object on standard output.",
+)
 def command(
     model: str,
     store: str | None,
@@ -80,8 +106,12 @@ def command(
     folder = out or Path("work/runs") / f"{model}-{scale}-{config.seed}"
     with _plain_warnings():
         before = _progress_of(folder, config)
-        click.echo(_plan(config, folder), err=as_json)
+        parameters = _parameters(config)
+        click.echo(_plan(config, folder, parameters), err=as_json)
         if plan_only:
+            if as_json:
+                plan = {"parameters": parameters, "folder": str(folder), "config": config.to_plain()}
+                click.echo(json.dumps(plan))
             return
         if before is not None:
             click.echo(_whereabouts(before, config), err=as_json)
@@ -112,8 +142,7 @@ def _config(
         return radar_config(model, store=store, scale=scale, preset=preset, **{"loss": loss, **changes})
     if model in set(names("hko7")) - set(names("mnist")) - set(BASELINES):
         raise click.UsageError(
-            f"{model} is a radar network: give it a store with --store. One to try is made by\n"
-            "  python -m data_pipeline synth work/demo.zarr"
+            f"{model} is a radar network: give it a store with --store. One to try is made by\n  {SYNTH}"
         )
     if loss != "balanced":
         raise click.UsageError(
@@ -144,13 +173,17 @@ def _parse(changes: tuple[str, ...]) -> dict[str, Any]:
 # --- words
 
 
-def _plan(config: TrainConfig, folder: Path) -> str:
-    from nowcastlab.config import RadarData, departures
+def _parameters(config: TrainConfig) -> int:
     from nowcastlab.training import build_model
+
+    return sum(p.numel() for p in build_model(config).parameters())
+
+
+def _plan(config: TrainConfig, folder: Path, parameters: int) -> str:
+    from nowcastlab.config import RadarData, departures
     from nowcastlab.training.machine import computing, machine_facts
 
     data = config.data
-    parameters = sum(p.numel() for p in build_model(config).parameters())
     with computing(config) as device:
         facts = machine_facts(device)
     what = data.store if isinstance(data, RadarData) else f"moving digits ({data.digits}, {data.count} in a frame)"

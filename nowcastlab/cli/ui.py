@@ -10,8 +10,10 @@ import click
 
 
 @click.command()
-@click.option("--sweep", help="Whose page to name first.  [the newest]")
-@click.option("--port", type=click.IntRange(1, 65535), help="[the first free one from 5000]")
+@click.option("--sweep", help="Name of the sweep whose link is printed first.  [default: the newest]")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help="Port to serve the pages on.  [default: the first free one from 5000]"
+)
 @click.option("--open", "launch", is_flag=True, help="Open the page in a browser too.")
 def command(sweep: str | None, port: int | None, launch: bool) -> None:
     """Look at sweeps in MLflow's pages: every trial, its curves, its pictures.
@@ -29,18 +31,11 @@ def command(sweep: str | None, port: int | None, launch: bool) -> None:
       nowcastlab ui --port 8080
       ssh -L 5000:127.0.0.1:5000 gpu-machine      to look from elsewhere
     """
-    from nowcastlab.errors import TrackingError
-    from nowcastlab.tracking import connect, tracking_uri
-    from nowcastlab.tracking.backend import SQLITE, database_path
+    from nowcastlab.tracking import connect_existing, tracking_uri
     from nowcastlab.tracking.server import serving
 
     uri = tracking_uri()
-    if uri.startswith(SQLITE) and not database_path(uri).is_file():
-        raise TrackingError(
-            f"No runs yet: there is no {database_path(uri)}. Run a sweep first, as `python sweeps/links_vs_kernel.py`, "
-            "or run this where you ran one, or set MLFLOW_TRACKING_URI."
-        )
-    pages = _pages(connect(uri), sweep)
+    pages = _pages(connect_existing(uri), sweep)
     if uri.startswith("http"):
         _print(uri, pages, launch)
         return
@@ -75,11 +70,12 @@ def _pages(client: object, sweep: str | None) -> dict[str, str]:
 
 
 def _print(base: str, pages: dict[str, str], launch: bool) -> None:
+    from nowcastlab.tracking.backend import shown
     from nowcastlab.tracking.server import experiment_link
 
     links = {name: experiment_link(base, experiment) for name, experiment in pages.items()}
     if not links:
-        click.echo(f"No sweeps there yet; its pages: {base}")
+        click.echo(f"No sweeps there yet; its pages: {shown(base)}")
         return
     width = max(map(len, links))
     for name, link in links.items():

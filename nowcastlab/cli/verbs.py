@@ -5,7 +5,9 @@ A verb's module holds one `command` (a click command or group) whose help opens 
 
 from __future__ import annotations
 
+import errno
 import importlib
+import math
 import os
 import re
 import sys
@@ -14,21 +16,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from nowcastlab.errors import NowcastlabError
+from nowcastlab.errors import NowcastlabError, StoreError
 
 # What the commands end with; nowcastlab/errors.py says which error is which.
 EXIT_CODES = {
     0: "done",
     1: "Ray does not answer, `doctor` found a problem, or an error of ours: with a traceback, please report it",
     2: "an option or a setting that cannot work",
-    3: "a store or data file that is not there, damaged or busy",
+    3: "a store or file that is not there, damaged, busy or cannot be written",
     4: "a run, or a sweep's trials, that failed; the same command goes on",
-    5: "the tracking server or database does not answer",
+    5: "the tracking server or database does not answer, or has no such sweep",
     6: "runs that must not stand in one table",
     130: "stopped with Ctrl-C; the same command goes on",
 }
 EXAMPLES = "Examples:"
+SCALE_HELP = "Size of the run: demo (minutes), laptop (an hour or more), paper (GPUs)."
 WHOLE_SENTENCE = 1000  # characters: click would cut it at the line's end
 
 
@@ -94,6 +98,23 @@ def examples(command: click.Command) -> list[str]:
     return [re.split(r"(?<=\S)   +(?=\w)", line.strip())[0] for line in block.splitlines() if line.strip()]
 
 
+def given(ctx: click.Context, *options: str) -> list[str]:
+    """Which of these options the user wrote, whatever their values: to refuse those that would be ignored."""
+    written = ParameterSource.COMMANDLINE
+    params = [param for param in ctx.command.params if ctx.get_parameter_source(param.name or "") is written]
+    return [option for option in options if any(option in param.opts for param in params)]
+
+
+class FiniteRange(click.FloatRange):
+    """click's own lets `nan` through, which is neither below a bound nor above one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
 def exit_code_help() -> str:
     return "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
@@ -114,8 +135,22 @@ def run(command: click.Command) -> None:
         click.echo("Interrupted.", err=True)
         sys.exit(130)
     except BrokenPipeError:  # `... | head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at its end
+        _leave_stdout()
         sys.exit(1)
+    except OSError as error:  # an output that cannot be written: a file where a folder should be, a full disk
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)  # which names no file when it is met in writing
+        if error.filename is None and not full:
+            raise
+        if error.filename is None:
+            _leave_stdout()
+        where = f"{error.filename}: " if error.filename is not None else ""
+        click.echo(f"error: {where}{error.strerror}.", err=True)
+        sys.exit(StoreError.exit_code)
     except NowcastlabError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
+
+
+def _leave_stdout() -> None:
+    """Where standard output takes no more, Python would try again at its end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

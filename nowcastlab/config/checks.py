@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from typing import Any
 
 from nowcastlab.errors import ConfigError
 
+DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]+)?")
 
-def whole(name: str, value: Any, *, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigError(f"{name} (={value!r}) must be a whole number from {least}.")
+
+def whole(name: str, value: Any, *, least: int, most: float = math.inf) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        high = f" to {most}" if most < math.inf else ""
+        raise ConfigError(f"{name} (={value!r}) must be a whole number from {least}{high}.")
     return value
 
 
@@ -42,6 +46,13 @@ def truth(name: str, value: Any) -> bool:
 def one_of(name: str, value: Any, known: Collection[str]) -> str:
     if not isinstance(value, str) or value not in known:
         raise ConfigError(f"{name} (={value!r}) is unknown. There are: {', '.join(known)}.")
+    return value
+
+
+def device(value: Any) -> str:
+    """Where to compute. What torch knows beyond these, as mps, has not been tried."""
+    if not isinstance(value, str) or not DEVICE.fullmatch(value):
+        raise ConfigError(f"device (={value!r}) must be auto, cpu, cuda, or one of several, as cuda:1.")
     return value
 
 

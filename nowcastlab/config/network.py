@@ -42,12 +42,17 @@ def frames_asked(model: str, dataset: str) -> tuple[str, ...]:
     return asked if is_cnn(model, dataset) else ()
 
 
-def check_network(
-    model: str, dataset: str, overrides: Mapping[str, Any], *, height: int, width: int, batch_size: int
-) -> None:
+def check_trainable(model: str, dataset: str) -> None:
+    """A baseline is refused, with the names that can be trained."""
     if model in BASELINES:
         networks = ", ".join(name for name in names(dataset) if name not in BASELINES)
         raise ConfigError(f"{model} has nothing to train. The networks are: {networks}.")
+
+
+def check_network(
+    model: str, dataset: str, overrides: Mapping[str, Any], *, height: int, width: int, batch_size: int
+) -> None:
+    check_trainable(model, dataset)
     spec_of(model, dataset, **overrides)  # never from the cache: a file of the user's may have changed
     _check(model, dataset, json.dumps(overrides, sort_keys=True), height, width, batch_size)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from nowcastlab.config.checks import one_of
 from nowcastlab.config.data import DigitsData, RadarData
-from nowcastlab.config.network import is_cnn, is_own, strides_for
+from nowcastlab.config.network import check_trainable, is_cnn, is_own, strides_for
 from nowcastlab.config.train_config import TrainConfig, with_changes
 from nowcastlab.models import spec_of
 from nowcastlab.models.spec import CnnSpec, RecurrentSpec
@@ -177,6 +177,7 @@ def _small_network(model: str, data: DigitsData | RadarData, scale: str) -> Valu
 def _config(
     model: str, data: DigitsData | RadarData, scale: str, preset: str, changes: Mapping[str, Any]
 ) -> TrainConfig:
+    check_trainable(model, data.dataset)  # before its size is asked for: a baseline has none
     cnn = is_cnn(model, data.dataset)
     if isinstance(data, DigitsData):
         values = _mnist_recipe(cnn, preset)

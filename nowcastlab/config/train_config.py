@@ -11,12 +11,11 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
-from nowcastlab.config.checks import frozen, number, one_of, text, truth, whole
+from nowcastlab.config.checks import device, frozen, number, one_of, text, truth, whole
 from nowcastlab.config.data import ELSEWHERE, KINDS, Data, DigitsData
 from nowcastlab.config.network import check_network, code_of, frames_asked
 from nowcastlab.errors import ConfigError
@@ -25,7 +24,7 @@ from nowcastlab.losses import LOSSES
 VERSION = 1  # of the plain form; part of the identity
 PRECISIONS = ("float32", "bfloat16")
 DIGITS_LOSS = "mse"  # the mean over pixels; a radar loss of that name is a frame's sum
-DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]+)?")
+LARGEST_SEED = 2**63 - 1  # a whole number of 64 bits: torch overflows at longer ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +100,8 @@ class TrainConfig:
         ):
             whole(name, getattr(self, name), least=1)
         whole("lr_decay_every", self.lr_decay_every, least=1)
-        for name in ("seed", "patience", "threads"):
+        whole("seed", self.seed, least=0, most=LARGEST_SEED)
+        for name in ("patience", "threads"):
             whole(name, getattr(self, name), least=0)
         for name in ("learning_rate", "loss_scale", "epsilon"):
             keep[name] = number(name, getattr(self, name), above=0)
@@ -113,8 +113,7 @@ class TrainConfig:
         keep["lr_floor"] = number("lr_floor", self.lr_floor, least=0)
         if self.clip_norm is not None:
             keep["clip_norm"] = number("clip_norm", self.clip_norm, above=0)
-        if not isinstance(self.device, str) or not DEVICE.fullmatch(self.device):
-            raise ConfigError(f"device (={self.device!r}) must be auto, cpu, cuda, or one of several, as cuda:1.")
+        device(self.device)
         for name in ("scale", "preset"):
             text(name, getattr(self, name))
         for name, value in keep.items():

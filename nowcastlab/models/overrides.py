@@ -52,6 +52,9 @@ def override(spec: Spec, overrides: Mapping[str, Any]) -> Spec:
             changes[name] = (value,) * layers
         _check_kind(name, changes[name], getattr(spec, name))
     spec = replace(spec, **changes)
+    for name in ("filters",) if isinstance(spec, RecurrentSpec) else ("encoder", "forecaster"):
+        if not getattr(spec, name):
+            raise ConfigError(f"{name} (=()) makes no layer at all. Give a value for each of them.")
     if strides is not None:
         spec = with_strides(spec, tuple(strides) if isinstance(strides, list | tuple) else (strides,))
     if isinstance(spec, RecurrentSpec):

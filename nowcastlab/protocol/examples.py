@@ -9,7 +9,6 @@ can stand beside each other.
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import zipfile
 import zlib
@@ -26,6 +25,7 @@ from nowcastlab.models import Forecaster
 from nowcastlab.moving_digits import TestSet
 from nowcastlab.protocol.benchmark import HKO7, Benchmark, Sequences
 from nowcastlab.protocol.offline import forecast_from
+from nowcastlab.stamps import clock
 from nowcastlab.store import Store
 from nowcastlab.units import level_from_mmh
 from nowcastlab.whole_files import whole_file
@@ -108,9 +108,8 @@ def radar_examples(
     seen, there = pixels[:, : benchmark.frames_in], present[:, : benchmark.frames_in]
     forecast = forecast_from(model.to(device), seen, there, store.excluded, benchmark.leads, device)
     now = starts + (benchmark.frames_in - 1) * store.interval_minutes
-    epoch = dt.datetime(1970, 1, 1)
     return Examples(
-        labels=tuple(f"{epoch + dt.timedelta(minutes=int(minutes)):%Y-%m-%d %H:%M}" for minutes in now),
+        labels=tuple(clock(minutes) for minutes in now),
         lead_minutes=tuple(int(minutes) for minutes in benchmark.lead_minutes(store)),
         inputs=seen,
         truth=pixels[:, benchmark.frames_in :],

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from nowcastlab.bench.data import measure
+from nowcastlab.bench.data import command, measure
 from nowcastlab.errors import StoreError
 from nowcastlab.store import StoreWriter, open_store
 
@@ -18,6 +19,12 @@ def test_the_compression_is_of_the_frames_that_were_read(tiny_store: Path, tmp_p
     days = open_store(tiny_store).record.days[:2]
     found = measure(tmp_path, url=str(tiny_store), rounds=1, loaders=False)
     assert found["compression"] == pytest.approx((100 + 44) * 24 * 24 / sum(day.shard_bytes for day in days))
+
+
+def test_no_rounds_at_all_are_refused() -> None:
+    result = CliRunner().invoke(command, ["--rounds", "0"])
+    assert result.exit_code == 2
+    assert "0 is not in the range x>=1" in result.output
 
 
 def test_a_store_without_one_whole_window_is_refused(tmp_path: Path) -> None:

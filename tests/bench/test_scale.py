@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from nowcastlab.bench.scale import BINS, WRITTEN, Replay, _bins, _sweep
+from nowcastlab.bench.scale import BINS, WRITTEN, Replay, _bins, _sweep, command
 from nowcastlab.sweep import SweepFolder
 from nowcastlab.training import read_history
 
@@ -24,6 +25,12 @@ def test_a_replayed_trial_counts_as_finished_and_has_every_report(tmp_path: Path
     assert all(WRITTEN in entry for entry in history)
     assert said == history
     assert len(folder.missing()) == len(sweep.trials) - 1
+
+
+def test_trials_that_do_not_go_into_the_arms_are_refused() -> None:
+    result = CliRunner().invoke(command, ["--trials", "15"])
+    assert result.exit_code == 2
+    assert "--trials 15: the sweep has 10 arms, so give a multiple of 10" in result.output
 
 
 def test_rows_hold_the_memory_and_delay_of_their_own_time() -> None:

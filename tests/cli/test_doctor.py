@@ -71,6 +71,14 @@ def test_a_look_that_fails_is_a_finding_and_not_the_end() -> None:
     assert "libcudnn.so.9 is not there" in finding.found
 
 
+def test_an_address_of_ray_that_is_none_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "head:abc")
+    finding = next(iter(doctor_software.ray()))
+    assert finding.state == PROBLEM
+    assert "RAY_ADDRESS=head:abc is not an address" in finding.found
+    assert finding.todo.startswith("Write HOST:PORT")
+
+
 def test_a_ray_that_does_not_answer_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -146,8 +146,15 @@ def test_a_killed_online_run_goes_on_to_the_same_scores(tiny_store: Path, run_fo
         (["last-frame"], "last-frame needs data: give a store with --store"),
         (["last-frame", "--store", "nowhere.zarr"], "No store at nowhere.zarr"),
         (["rover", "--store", "x", "--setting", "online"], "the benchmark scores it offline"),
-        (["rover", "--store", "x", "--online-rate", "1e-5"], "--online-rate 1e-05 is for --setting online"),
+        (["rover", "--store", "x", "--online-rate", "1e-5"], "--online-rate is for --setting online: offline, it"),
+        (["rover", "--store", "x", "--preset", "release"], "--preset is for --setting online"),
+        (["run", "--setting", "online", "--workers", "2"], "--workers is for --setting offline"),
+        (["run", "--setting", "online", "--batch-size", "2"], "--batch-size is for --setting offline"),
+        (["run", "--setting", "online", "--online-rate", "nan"], "nan is not a finite number"),
+        (["last-frame"], "python -m data_pipeline synth work/demo.zarr --days 12 --size 120"),
         (["last-frame", "--store", "x", "--device", "cuda:7"], "CUDA devices"),
+        (["last-frame", "--store", "x", "--device", "gpu"], "device (='gpu') must be auto, cpu, cuda"),
+        (["last-frame", "--store", "x", "--device", "mps"], "device (='mps') must be auto, cpu, cuda"),
     ],
 )
 def test_a_mistake_is_answered_with_the_next_step(arguments: list[str], text: str) -> None:
@@ -190,7 +197,16 @@ def test_a_run_on_moving_digits_gets_the_paper_s_test(tmp_path: Path) -> None:
     with np.load(tmp_path / "scores-digits.npz") as file:
         assert file["mse"].shape == (3, 10)
         assert out["mse"] == pytest.approx(file["mse"].mean())
-    assert "neither --store nor --setting" in refused("evaluate", tmp_path, "--setting", "online")
+    for option in (
+        ("--setting", "online"),
+        ("--store", "rain.zarr"),
+        ("--split", "valid"),
+        ("--by-scale",),
+        ("--workers", 2),
+        ("--pictures", 1),
+    ):
+        said = refused("evaluate", tmp_path, "--limit", 3, *option)
+        assert f"forecasts moving digits, and {option[0]} is for radar" in said
     assert "Scored before" in command("evaluate", tmp_path, "--limit", 3).output
     assert "is there and not of this evaluation" in refused("evaluate", tmp_path, "--limit", 2)
     assert json.loads(command("evaluate", tmp_path, "--limit", 2, "--json", "--again").stdout)["sequences"] == 2

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pty
 import re
+import runpy
 import subprocess
 import sys
 import termios
@@ -21,6 +23,7 @@ from nowcastlab.cli.verbs import EXIT_CODES, examples
 
 ROOTS = {"nowcastlab": main_group, "python -m data_pipeline": pipeline_group}
 BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[2]
 
 
 def tree(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
@@ -35,6 +38,19 @@ def tree(path: str, command: click.Command) -> Iterator[tuple[str, click.Command
 
 
 COMMANDS = {path: command for root, group in ROOTS.items() for path, command in tree(root, group)}
+
+
+SWEEP_FILES = {"python sweeps/hko7_benchmark.py": "sweep", "python sweeps/search.py": "search"}
+
+
+def command_of(path: str) -> click.Command:
+    """The command that a sweep file makes of itself, caught before it is run."""
+    module = importlib.import_module(f"nowcastlab.cli.{SWEEP_FILES[path]}")
+    made: list[click.Command] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "run", made.append)
+        runpy.run_path(str(ROOT / path.split()[1]), run_name="__main__")
+    return made[0]
 
 
 def help_of(path: str, command: click.Command) -> str:
@@ -71,6 +87,16 @@ def test_help_shows_every_option_that_is_not_hidden(path: str) -> None:
     for parameter in command.params:
         if isinstance(parameter, click.Option) and not parameter.hidden:
             assert max(parameter.opts, key=len) in said
+
+
+@pytest.mark.parametrize("path", [*COMMANDS, *SWEEP_FILES])
+def test_every_option_says_in_a_sentence_what_it_is(path: str) -> None:
+    """Not only what it is "of": who reads one line of the help has not read the others."""
+    for parameter in (COMMANDS[path] if path in COMMANDS else command_of(path)).params:
+        if isinstance(parameter, click.Option):
+            said = re.sub(r" +\[default: [^]]+\]$", "", parameter.help or "")
+            sentence = re.fullmatch(r"(?!Of |For |In )[A-Z]\S*( \S+){2,}\.", said)
+            assert sentence, f"{path} {parameter.opts[0]}: {parameter.help!r} does not say what it is"
 
 
 @pytest.mark.parametrize("root", ROOTS)

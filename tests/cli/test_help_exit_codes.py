@@ -57,8 +57,32 @@ def test_2_is_an_option_or_a_setting_that_cannot_work(
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(
+    "words", [("--power", "--variance", "paper", "--difference", "abc"), ("--scores", "TrajGRU"), ("--margin", "2")]
+)
+def test_2_is_also_what_a_report_was_asked_for_in_vain(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    assert code_of(monkeypatch, "report", "--table", "hko7", *words) == 2
+
+
 def test_3_is_a_store_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert code_of(monkeypatch, "info", "nowhere.zarr", group=pipeline_group) == 3
+
+
+@pytest.mark.parametrize(("out", "why"), [("file", "file: File exists"), ("file/run", "file/run: Not a directory")])
+def test_3_is_an_output_that_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, out: str, why: str
+) -> None:
+    (tmp_path / "file").touch()
+    np.savez(tmp_path / "five.npz", pixels=np.zeros((5, 16, 16), np.uint8))
+    words = ["predict", "last-frame", "five.npz", "--at", "2015-05-22 04:30", "--out", out]
+    assert code_of(monkeypatch, *words) == 3
+    assert capsys.readouterr().err == f"error: {why}.\n"
+
+
+def test_3_is_a_full_disk() -> None:
+    script = f"{sys.executable} -m data_pipeline --help > /dev/full"
+    done = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (3, "error: No space left on device.\n")
 
 
 def test_4_is_a_run_that_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -76,7 +100,7 @@ def test_5_is_a_tracking_server_that_does_not_answer(monkeypatch: pytest.MonkeyP
 def test_6_is_runs_that_must_not_stand_in_one_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, first_minute in (("a", 0), ("b", 6)):  # of other sequences
         save_scores(tmp_path / f"{name}.npz", scores(first_minute))
-    assert code_of(monkeypatch, "report", "--table", "hko7", "--scores", "A=a.npz", "--scores", "B=b.npz") == 6
+    assert code_of(monkeypatch, "report", "--table", "hko7", "--scores", "A:1=a.npz", "--scores", "B:1=b.npz") == 6
 
 
 def test_130_is_stopped_with_ctrl_c(tmp_path: Path) -> None:

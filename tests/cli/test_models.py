@@ -8,11 +8,12 @@ import sys
 from typing import Any
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from nowcastlab.cli import main_group
 from nowcastlab.cli.models import sequence_flops, table_line
-from nowcastlab.models import build, names
+from nowcastlab.models import Forecaster, build, names
 from nowcastlab.models.flops import count_flops
 from nowcastlab.models.zoo import Setting
 
@@ -64,6 +65,19 @@ def test_three_short_sequences_tell_what_a_long_one_costs(name: str) -> None:
     model = build(name, filters=4, stem_filters=3)
     setting = Setting(title="short", in_frames=4, leads=3, height=8, width=8)
     assert sequence_flops(model, setting) == count_flops(model, frames=4, leads=3, height=8, width=8)
+
+
+def test_a_model_that_wants_two_frames_is_counted_from_as_many_as_it_gets() -> None:
+    class Slope(Forecaster):
+        def __init__(self) -> None:
+            super().__init__()
+            self.change = torch.nn.Conv2d(2, 1, 3, padding=1)
+
+        def forward(self, frames: torch.Tensor, leads: int) -> torch.Tensor:
+            return self.change(frames[:, -2:]).expand(-1, leads, -1, -1)
+
+    setting = Setting(title="short", in_frames=4, leads=3, height=8, width=8)
+    assert sequence_flops(Slope(), setting) == 2 * (2 * 3 * 3) * 8 * 8  # a multiply-add for each weight and pixel
 
 
 def test_the_table_is_for_reading() -> None:

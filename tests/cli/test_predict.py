@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,10 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
+from data_pipeline.synth.command import command as synth
+from data_pipeline.synth.days import SyntheticPlan
 from nowcastlab.cli import main_group
+from nowcastlab.cli.predict import command as predict_command
 from nowcastlab.errors import NowcastlabError
 from nowcastlab.store import StoreWriter, open_store
 from nowcastlab.units import pixel_from_mmh
@@ -115,6 +119,40 @@ def test_frames_may_come_in_one_array(tmp_path: Path) -> None:
     assert made["at"] == "2015-05-22 04:30"
 
 
+def test_an_array_may_say_when_its_frames_were(tmp_path: Path) -> None:
+    newest = stamp("2015-05-22T04:30")
+    arrays = {"pixels": np.full((7, 16, 16), 120, np.uint8), "minutes": newest + 6 * np.arange(-6, 1)}
+    np.savez(tmp_path / "frames.npz", **arrays)
+    assert predict("last-frame", tmp_path / "frames.npz", "--out", tmp_path / "out")["at"] == "2015-05-22 04:30"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "text"),
+    [
+        ([0, 6, 12, 18, 30], "00:12, 1970-01-01 00:18, 1970-01-01 00:30: give them oldest first and 6 minutes apart"),
+        ([0, 5, 10, 15, 20], "6 minutes apart, or say --interval and --at"),
+        ([0, 6, 12, 18], "has `minutes` int64 (4,) for 5 frames"),
+        ([0.0, 6.0, 12.0, 18.0, np.nan], "has `minutes` float64 (5,) for 5 frames"),
+    ],
+)
+def test_an_array_whose_frames_do_not_follow_one_another_is_refused(
+    tmp_path: Path, minutes: list[float], text: str
+) -> None:
+    np.savez(tmp_path / "five.npz", pixels=np.zeros((5, 16, 16), np.uint8), minutes=np.array(minutes))
+    assert text in refused("last-frame", tmp_path / "five.npz", "--out", tmp_path / "out")
+
+
+def test_the_examples_are_of_a_time_that_synthetic_rain_has() -> None:
+    options = {option.name: option.default for option in synth.params}
+    plan = SyntheticPlan(start=dt.date.fromisoformat(str(options["start"])), days=12, seed=options["seed"])
+    times = re.findall(r"(?:work/run|demo\.zarr) --at \"(.*?)\"", predict_command.help or "")
+    assert len(times) == 2
+    for text in times:
+        moment = dt.datetime.fromisoformat(text)
+        assert stamp(text.replace(" ", "T")) in plan.minutes(moment.date())
+        assert plan.splits[moment.date()] == "test"
+
+
 def test_one_missing_input_is_said_and_gone_on_without(midnight_store: Path, tmp_path: Path) -> None:
     made = predict("rover", "--store", midnight_store, "--at", "2015-06-05 22:12", "--out", tmp_path)
     assert made["missing_inputs"] == 1
@@ -159,6 +197,12 @@ def test_too_few_frames_before_the_time_are_named(midnight_store: Path) -> None:
         (["last-frame"], "Say when"),
         (["last-frame", "--store", "S", "--at", "yesterday"], "Write it as"),
         (["last-frame", "a.png", "--store", "S"], "not both"),
+        (
+            ["last-frame", "--store", "S", "--at", "2015-06-05 23:00", "--km-per-pixel", "2"],
+            "--km-per-pixel is for FILES",
+        ),
+        (["last-frame", "--store", "S", "--at", "2015-06-05 23:00", "--interval", "6"], "--interval is for FILES"),
+        (["last-frame", "a.png", "--km-per-pixel", "-1"], "-1.0 is not in the range x>0"),
         (["last-frame", "a.png"], "needs 5 frames, oldest first; got 1 files"),
         (["last-frame", *["gone.png"] * 5, "--at", "2015-05-22 04:30"], "No file gone.png"),
     ],

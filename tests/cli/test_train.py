@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from nowcastlab.cli.train import command
+from nowcastlab.config import TrainConfig
 from nowcastlab.errors import ConfigError, NowcastlabError, StoreError
 from nowcastlab.training import load_trained, read_history
 
@@ -56,6 +57,14 @@ def test_a_plan_does_nothing(tiny_store: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_a_script_gets_the_plan_too(tiny_store: Path, tmp_path: Path) -> None:
+    result = run(*options(tiny_store, tmp_path / "run", "max_steps=4"), "--plan", "--json")
+    plan = json.loads(result.stdout)
+    assert plan["parameters"] == 29_037
+    assert plan["folder"] == str(tmp_path / "run")
+    assert TrainConfig.from_plain(plan["config"]).max_steps == 4
+
+
 def test_a_script_gets_one_json_object(tiny_store: Path, tmp_path: Path) -> None:
     result = run(*options(tiny_store, tmp_path, "max_steps=2"), "--json")
     assert json.loads(result.stdout)["best_step"] == 2
@@ -65,6 +74,7 @@ def test_a_script_gets_one_json_object(tiny_store: Path, tmp_path: Path) -> None
     ("arguments", "message"),
     [
         (["--model", "trajgru"], "trajgru is a radar network: give it a store with --store"),
+        (["--model", "trajgru"], "python -m data_pipeline synth work/demo.zarr --days 12 --size 120"),
         (["--model", "traj-l5", "--set", "max_steps"], "--set max_steps: write KEY=VALUE"),
         (["--model", "traj-l5", "--set", "scale=paper"], "--set scale=paper: use --scale paper"),
         (["--model", "traj-l5", "--set", "data.store=x"], "use --store x"),
@@ -85,6 +95,9 @@ def test_a_slip_of_the_command_line_is_answered(arguments: list[str], message: s
         (["--set", "lerning_rate=1"], ConfigError, "Did you mean 'learning_rate'?"),
         (["--set", "batch_size=four"], ConfigError, "batch_size (='four') must be a whole number"),
         (["--store", "nowhere.zarr"], StoreError, "No store at nowhere.zarr"),
+        (["--seed", "99999999999999999999999"], ConfigError, "seed (=99999999999999999999999) must be a whole number"),
+        (["--model", "rover"], ConfigError, "rover has nothing to train. The networks are: convgru"),
+        (["--model", "last-frame", "--scale", "laptop"], ConfigError, "last-frame has nothing to train"),
         (["--model", "convgro"], ConfigError, "No model 'convgro' for hko7. The models are: convgru"),
     ],
 )

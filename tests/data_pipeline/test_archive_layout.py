@@ -13,10 +13,11 @@ import pytest
 
 from data_pipeline import archive_layout as layout
 from nowcastlab.errors import StoreError
+from nowcastlab.stamps import datetime_from_minutes, minutes_from_datetime
 
 
 def test_a_frame_is_named_by_its_minute() -> None:
-    minutes = layout.minutes_from_datetime(dt.datetime(2015, 6, 21, 9, 55))
+    minutes = minutes_from_datetime(dt.datetime(2015, 6, 21, 9, 55))
     assert layout.frame_path(Path("a"), minutes) == Path("a/radarPNG/2015/06/21/RAD150621095500.png")
     assert layout.mask_path(Path("a"), minutes) == Path("a/radarPNG_mask/2015/06/21/RAD150621095500.mask")
 
@@ -47,7 +48,7 @@ def test_a_name_that_holds_no_stamp_is_refused(name: str) -> None:
 def test_a_day_begins_at_its_first_minute() -> None:
     date = dt.date(2014, 5, 1)
     first = layout.first_minute(date)
-    assert layout.datetime_from_minutes(first) == dt.datetime(2014, 5, 1)
+    assert datetime_from_minutes(first) == dt.datetime(2014, 5, 1)
     assert layout.date_of(first) == layout.date_of(first + 1439) == date
 
 

@@ -187,6 +187,13 @@ def test_a_boundary_that_cannot_be_is_refused_with_what_can(archive: Path, tmp_p
         run(archive, "--dry-run", "--boundary", str(tmp_path / "small.png"))
 
 
+@pytest.mark.parametrize("deviations", ["-1", "0", "nan", "inf"])
+def test_deviations_that_would_take_all_or_nothing_for_outliers_are_refused(deviations: str) -> None:
+    result = CliRunner().invoke(command, ["any.zarr", "--deviations", deviations])
+    assert result.exit_code == 2
+    assert "Invalid value for '--deviations'" in result.output
+
+
 def test_too_short_an_archive_does_not_pass_dry_places_for_out_of_range(tmp_path: Path) -> None:
     path, date = tmp_path / "short.zarr", dt.date(2020, 5, 1)
     with StoreWriter.create(

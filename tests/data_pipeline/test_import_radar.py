@@ -317,6 +317,22 @@ def test_an_archive_is_divided_in_time(tmp_path: Path) -> None:
     assert [day.split for day in open_store(str(tmp_path / "s.zarr")).days] == ["train", "train", "valid", "test"]
 
 
+def test_an_archive_whose_validation_ends_before_its_training_is_refused(tmp_path: Path) -> None:
+    until = ["--train-until", "2023-06-30", "--valid-until", "2022-12-31"]
+    arguments = [str(tmp_path / "s.npz"), str(tmp_path / "s.zarr"), "--km-per-pixel", "1", *until]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 2
+    assert "--train-until 2023-06-30 is after --valid-until 2022-12-31" in result.output
+
+
+@pytest.mark.parametrize("spacing", ["nan", "inf", "0"])
+def test_a_spacing_that_is_none_is_refused(tmp_path: Path, spacing: str) -> None:
+    arguments = [str(tmp_path / "s.npz"), str(tmp_path / "s.zarr"), "--km-per-pixel", spacing]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 2
+    assert "Invalid value for '--km-per-pixel'" in result.output
+
+
 def test_run_again_it_adds_what_is_new_and_refuses_what_is_other(tmp_path: Path) -> None:
     start = 1440 * 18_000
     frames = np.random.default_rng(5).uniform(0, 40, (2, 3, 3))

@@ -29,6 +29,7 @@ PARAMETERS = {
     ("trajgru", "hko7"): 12_150_053,
     ("conv2d", "hko7"): 57_386_062,
     ("conv3d", "hko7"): 66_422_569,
+    ("convlstm", "hko7"): 17_472_761,
 }
 
 
@@ -50,10 +51,12 @@ def test_a_count_the_paper_prints_agrees_or_has_a_reason(name: str, dataset: str
 
 
 def test_convlstm_is_convgru_with_four_gates_for_three() -> None:
-    gru, lstm = spec_of("convgru", "hko7"), spec_of("convlstm", "hko7")
-    assert isinstance(gru, RecurrentSpec)
-    assert isinstance(lstm, RecurrentSpec)
-    assert (lstm.filters, lstm.state_kernels, lstm.downs) == (gru.filters, gru.state_kernels, gru.downs)
+    # One gate in all six cells: filters * (inputs * 3 * 3 + 1, and filters * kernel ** 2 + 1 from the state).
+    fine = 64 * (8 * 9 + 1 + 64 * 25 + 1) + 64 * (192 * 9 + 1 + 64 * 25 + 1)
+    middle = 2 * 192 * (192 * 9 + 1 + 192 * 25 + 1)
+    coarse = 192 * (192 * 9 + 1 + 192 * 9 + 1) + 192 * (192 * 9 + 1)  # the forecaster's first cell has no input
+    gate = fine + middle + coarse
+    assert PARAMETERS["convlstm", "hko7"] == PARAMETERS["convgru", "hko7"] + gate
 
 
 def test_names_are_the_papers_then_the_baselines() -> None:
@@ -139,6 +142,9 @@ def test_fewer_layers_take_fewer_resamplings() -> None:
         ("convgru", "hko7", {"cell": 3}, r"cell \(=3\) must be a word"),
         ("convgru", "hko7", {"stem": [7, 5, 1]}, r"stem \(=\(7, 5, 1\)\) must be made of Resample .* `strides`"),
         ("conv2d", "mnist", {"base_filters": 0}, r"base_filters \(=0\)"),
+        ("convgru", "hko7", {"filters": []}, r"filters \(=\(\)\) makes no layer at all"),
+        ("conv2d", "mnist", {"encoder": []}, r"encoder \(=\(\)\) makes no layer at all"),
+        ("conv3d", "mnist", {"forecaster": []}, r"forecaster \(=\(\)\) makes no layer at all"),
     ],
 )
 def test_an_override_that_cannot_work_says_what_could(
