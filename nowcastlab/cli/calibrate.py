@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +20,35 @@ ADVANTAGES = {"seeds": 0.25, "episodes": 0.22, "both": 0.2}
 
 
 @click.command()
-@click.option("--simulations", default=1000, show_default=True, type=click.IntRange(20), help="Of each setting.")
-@click.option("--seeds", default="2,3,5,10", show_default=True, help="Seeds an arm, with 56 episodes.")
-@click.option("--episodes", default="10,20,200", show_default=True, help="Further numbers of episodes, with 3 seeds.")
-@click.option("--full", is_flag=True, help="Every number of seeds with every number of episodes.")
-@click.option("--truth", "truths", multiple=True, help="Where the variance lies; all of them if not given.")
-@click.option("--power/--no-power", "with_power", default=True, help="Also check the stated power.")
+@click.option(
+    "--simulations",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(20),
+    help="How often each setting is simulated.",
+)
+@click.option(
+    "--seeds", default="2,3,5,10", show_default=True, help="Numbers of seeds an arm to try, each with 56 episodes."
+)
+@click.option(
+    "--episodes", default="10,20,200", show_default=True, help="Numbers of rain episodes to try, each with 3 seeds."
+)
+@click.option("--full", is_flag=True, help="Try every number of seeds with every number of episodes.")
+@click.option(
+    "--truth",
+    "truths",
+    multiple=True,
+    help="Where chance comes from: seeds, episodes, both, ...; may be repeated.  [default: all]",
+)
+@click.option(
+    "--power/--no-power",
+    "with_power",
+    default=True,
+    help="Also check how often a real difference is found.  [default: yes]",
+)
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same table.")
 @click.option("--figures", type=click.Path(path_type=Path), help="Folder for calibration.png and power.png.")
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def command(
     simulations: int,
     seeds: str,
@@ -46,7 +67,7 @@ def command(
     plain bootstrap and the rule of three standard deviations. Then one arm is made better by a known amount, and the
     share found is put beside the power that `power` states.
 
-    It takes some minutes: about 15 ms a simulation.
+    It takes some minutes: about 10 ms a simulation.
 
     \b
     Examples:
@@ -62,6 +83,10 @@ def command(
     many_seeds, many_episodes = _numbers("--seeds", seeds), _numbers("--episodes", episodes)
     settings = [(n, PAPER_EPISODES) for n in many_seeds]
     settings += [(n, e) for e in many_episodes for n in (many_seeds if full else [PAPER_SEEDS])]
+    if not settings and (figures or not with_power):
+        raise click.UsageError(
+            "--seeds and --episodes are both empty, so there is no setting to try. Give one of them."
+        )
     chosen = truths or tuple(TRUTHS)
     rates, checks = [], []
     options = {"simulations": simulations, "seed": seed}
@@ -85,7 +110,8 @@ def command(
     if as_json:
         click.echo(json.dumps({"no_difference": _plain(rates), "power": _plain(checks)}, allow_nan=False))
         return
-    click.echo(_rates_text(rates, simulations))
+    if rates:
+        click.echo(_rates_text(rates, simulations))
     if checks:
         click.echo(_power_text(checks))
 
@@ -110,7 +136,9 @@ def _watch(label: str) -> Any:
 
 
 def _plain(rows: Iterable[Any]) -> list[dict[str, Any]]:
-    return [{**dataclasses.asdict(row), "error": row.error} for row in rows]
+    """JSON knows no NaN."""
+    plain = ({**dataclasses.asdict(row), "error": row.error} for row in rows)
+    return [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in plain]
 
 
 def _rates_text(rates: list[Rates], simulations: int) -> str:
@@ -120,10 +148,12 @@ def _rates_text(rates: list[Rates], simulations: int) -> str:
         "  variance from  score  seeds  episodes  weigh as   this test      plain bootstrap  three deviations",
     ]
     for r in rates:
-        lines.append(
-            f"  {r.truth:<13}  {r.score:<5}  {r.seeds:>5}  {r.episodes:>8}  {r.effective_episodes:>8.1f}  "
-            f"{r.found:>5.1%} +- {r.error:4.1%}  {r.plain:>15.1%}  {r.three_deviations:>16.1%}"
-        )
+        setting = f"  {r.truth:<13}  {r.score:<5}  {r.seeds:>5}  {r.episodes:>8}  {r.effective_episodes:>8.1f}  "
+        if r.untestable == r.simulations:
+            lines.append(f"{setting}none could be tested: too few episodes")
+            continue
+        lost = f"  ({r.untestable} could not be tested)" if r.untestable else ""
+        lines.append(f"{setting}{r.found:>5.1%} +- {r.error:4.1%}  {r.plain:>15.1%}  {r.three_deviations:>16.1%}{lost}")
     inside = sum(0.03 <= r.found <= 0.07 for r in rates)
     sure = sum(r.found + 2 * r.error >= 0.03 and r.found - 2 * r.error <= 0.07 for r in rates)
     lines += ["", f"{inside} of {len(rates)} inside 3-7%, {sure} within two standard errors of it."]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from nowcastlab.errors import ReportError
 from nowcastlab.significance.comparison import Comparison, compare, summarise
 from nowcastlab.significance.power import Design, power
 from nowcastlab.significance.resample import resample
@@ -29,6 +30,7 @@ TRUTHS = {
 }
 SCORES = ("csi", "bmse")
 RESAMPLES = 400
+POWER_DRAWS = 300  # for each of hundreds of pilots
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class Rates:
     effective_episodes: float
     simulations: int
     untestable: int
-    found: float  # by the test of this package, at 5%
+    found: float  # by the test of this package, at 5%; NaN where no simulation could be tested
     plain: float  # 0 lies outside the plain bootstrap's 95% percentile interval
     three_deviations: float  # the rule of Shi et al. 2017
     seeds_share: float  # of the variance, on average
@@ -87,10 +89,12 @@ def rejection_rates(
 def power_check(
     truth: str, *, advantage: float, seeds: int, episodes: int, simulations: int, seed: int, watch: Watch = iter
 ) -> list[PowerCheck]:
-    """The stated power comes from variances averaged over a first set of simulations, the found from a second.
+    """The stated power is the mean of what is stated for each of a first set of simulations, the found from a second.
 
-    Differences and deviations are relative to the worse arm's score: a wet made-up summer has a larger B-MSE than a dry
-    one, and their variances could not be averaged otherwise.
+    Each is a pilot with the weather of its own summer, as a plan has it: one storm more and a difference is harder to
+    find, so the power of an average summer is not the average power. Its seeds tell too little alone; their deviations
+    are averaged over all. Differences and deviations are relative to the worse arm's score: a wet summer has a larger
+    B-MSE than a dry one.
     """
     both = (advantage, 0.0)
     pilots = _play(truth, both, seeds, episodes, simulations, seed, watch)
@@ -114,8 +118,10 @@ def _play(
 
 
 def _rates(truth: str, seeds: int, episodes: int, played: list[Comparison]) -> Rates:
-    variances = np.array([v for v in map(_variances, played) if v is not None])
-    shares = variances.mean(0) / variances.mean(0).sum()
+    variances = [parts for parts in map(_variances, played) if parts is not None]
+    # nothing could be tested: then nothing is known, which is not "never called"
+    by_source = np.mean(variances, axis=0) if variances else np.full(3, np.nan)
+    shares = by_source / by_source.sum()
     return Rates(
         truth=truth,
         score=played[0].cell.score,
@@ -123,11 +129,9 @@ def _rates(truth: str, seeds: int, episodes: int, played: list[Comparison]) -> R
         episodes=episodes,
         effective_episodes=float(np.mean([c.effective_episodes for c in played])),
         simulations=len(played),
-        untestable=sum(c.p is None for c in played),
-        found=_share(c.p is not None and c.p < 0.05 for c in played),
-        plain=_share(
-            c.plain_low is not None and c.plain_high is not None and c.plain_low * c.plain_high > 0 for c in played
-        ),
+        untestable=len(played) - len(variances),
+        found=_share(c.p is not None and c.p < 0.05 for c in played) if variances else np.nan,
+        plain=_share(_beyond_plain(c) for c in played) if variances else np.nan,
         three_deviations=_share(bool(c.three_deviations) for c in played),
         seeds_share=float(shares[0]),
         episodes_share=float(shares[1]),
@@ -143,31 +147,48 @@ def _power_check(
     pilots: list[tuple[Comparison, float]],
     played: list[tuple[Comparison, float]],
 ) -> PowerCheck:
-    relative = [(_variances(c), scale) for c, scale in pilots]
-    by_seeds, by_episodes, together = np.mean([np.divide(v, s**2) for v, s in relative if v is not None], axis=0)
-    # half of the seeds' variance to each arm: they are alike in all but the advantage
-    design = Design(
-        std=(float(np.sqrt(seeds * by_seeds / 2)),) * 2,
-        episodes=float(max(by_episodes - together, 0.0)),
-        interaction=float(seeds * together),
-        effective_episodes=float(np.mean([c.effective_episodes for c, _ in pilots])),
-    )
-    difference = float(np.mean([c.difference / scale for c, scale in pilots]))
+    found = [(c, scale, parts) for c, scale in pilots if (parts := _variances(c)) is not None]
+    if not found:
+        raise ReportError(f"None of {len(pilots)} pilots with {episodes} episodes could be tested. Give more episodes.")
+    relative = np.array([np.divide(parts, scale**2) for _, scale, parts in found])
+    difference = float(np.mean([c.difference / scale for c, scale, _ in found]))
+    by_seeds, _, together = relative.mean(0)
+    stated = [
+        power(
+            Design(
+                # half of the seeds' variance to each arm: they are alike in all but the advantage
+                std=(float(np.sqrt(seeds * by_seeds / 2)),) * 2,
+                episodes=max(float(by_episodes - interaction), 0.0),
+                interaction=float(seeds * together),
+                effective_episodes=c.effective_episodes,
+            ),
+            difference=difference,
+            seeds=seeds,
+            draws=POWER_DRAWS,
+            seed=i,
+        )
+        for i, ((c, _, _), (_, by_episodes, interaction)) in enumerate(zip(found, relative, strict=True))
+    ]
     return PowerCheck(
         truth=truth,
         score=score,
         seeds=seeds,
         episodes=episodes,
         difference=difference,
-        stated=power(design, difference=difference, seeds=seeds),
+        stated=float(np.mean(stated)),
         found=_share(c.p is not None and c.p < 0.05 for c, _ in played),
         simulations=len(played),
     )
 
 
 def _variances(comparison: Comparison) -> tuple[float, float, float] | None:
+    """By seeds, episodes and interaction; None where nothing could be tested."""
     parts = comparison.components
     return None if parts is None else (sum(parts.seeds), parts.episodes, parts.interaction)
+
+
+def _beyond_plain(c: Comparison) -> bool:
+    return c.plain_low is not None and c.plain_high is not None and c.plain_low * c.plain_high > 0
 
 
 def _share(answers: Iterator[Any]) -> float:

@@ -7,14 +7,15 @@ A difference between two arms is uncertain for three reasons:
 - their **interaction**: a seed that is lucky in one episode and not in another. It is part of both estimates above, so
   their plain sum counts it twice.
 
-The variance is `episodes + seeds - 3/4 interaction`. Taking away all of the interaction would be right on average, but
-leaves too little whenever three seeds happen to agree. When they agree so well that their part would be negative, the
-episodes' part, which holds the interaction too, may lose up to three tenths of it: with none of that the test is too
-careful where interaction is all there is. The degrees of freedom are Satterthwaite's, with the seeds' part counted
-double: an estimate from two or four degrees of freedom that comes out small is more often luck than truth.
+The variance is `episodes + seeds - (1 - 3/4n) interaction`, with n seeds. Taking away all of the interaction would be
+right on average, but leaves too little whenever few seeds happen to agree; of three, three quarters are taken. When
+they agree so well that their part would be negative, the episodes' part, which holds the interaction too, may lose up
+to three tenths of it: with none of that the test is too careful where interaction is all there is. The degrees of
+freedom are Satterthwaite's, with the seeds' part counted double: an estimate from two or four degrees of freedom that
+comes out small is more often luck than truth.
 
-None of the three numbers is derived: they were picked from about eighty variants, so that on normal variables a 5% test
-of two arms rejects in 3-7% of cases from three seeds an arm on, wherever the variance lies
+None of the three numbers (3/4, 3/10, 2) is derived: they were picked from about eighty variants, so that on normal
+variables a 5% test of two arms rejects in 3-7% of cases from three seeds an arm on, wherever the variance lies
 (`tests/significance/test_interval.py`). `nowcastlab calibrate` shows what the whole procedure does on made-up
 benchmarks.
 """
@@ -28,14 +29,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-INTERACTION_TAKEN_AWAY = 0.75
+INTERACTION_LEFT = 0.75  # over the number of seeds
 MOST_TAKEN_FROM_EPISODES = 0.3
 SEEDS_COUNTED = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Components:
-    """The variance of one difference, by source. Seeds: one entry for each independent set of seeds."""
+    """The variance of one difference, by source, as it counts in the test.
+
+    Seeds: one entry for each independent set of seeds. Episodes: with the factor of `sign_flips`, squared.
+    """
 
     seeds: tuple[float, ...]
     seeds_df: tuple[float, ...]
@@ -57,7 +61,8 @@ def combine(
     episodes, interaction = np.asarray(episodes, np.float64), np.asarray(interaction, np.float64)
     together = seeds.sum(-1)
     least = -MOST_TAKEN_FROM_EPISODES * np.minimum(episodes, interaction)
-    net = np.maximum(together - INTERACTION_TAKEN_AWAY * interaction, least)
+    left = INTERACTION_LEFT / (1 + seeds_df.min(initial=np.inf))
+    net = np.maximum(together - (1 - left) * interaction, least)
     share = np.divide(np.abs(net), together, out=np.zeros_like(net), where=together > 0)
     counted = SEEDS_COUNTED * share[..., None] * seeds
     top = (episodes + SEEDS_COUNTED * np.abs(net)) ** 2

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from nowcastlab.errors import ReportError
 from nowcastlab.significance.episodes import EpisodeSums, check_paired
+from nowcastlab.significance.sign_flips import MOST_EPISODES
 from nowcastlab.skill import COUNTS, ERRORS, SKILL, lead_mean
 
 BENCHMARK_SCORES = ("csi", "hss", "bmse", "bmae")
@@ -75,6 +76,8 @@ class Benchmark:
     resampled: Mapping[str, NDArray[np.float64]]  # by arm: (resample, seed, cell), the same episodes for every arm
     seed_draws: Mapping[str, NDArray[np.float64]]  # by arm: (resample, seed), how often drawn / number of seeds
     weights: Mapping[str, NDArray[np.float64]]  # by arm: (cell, episode), shares that sum to 1
+    # by arm: (cell, episode), the mean over seeds with that episode left out; no episodes where there are too many
+    without: Mapping[str, NDArray[np.float64]]
 
     @cached_property
     def _index(self) -> dict[Cell, int]:
@@ -147,6 +150,7 @@ def resample(
         resampled=values,
         seed_draws={arm.name: _seed_draws(arm, resamples, seed) for arm in arms},
         weights={name: np.mean([run.weights() for run in members], axis=0) for name, members in flat.items()},
+        without=_leave_one_out(common, flat),
     )
 
 
@@ -221,6 +225,15 @@ class _Run:
             rows = [np.concatenate(one)] * len(self.skills)
         rows += [np.repeat(sequences[None], 1 + leads * self.by_lead, 0)] * len(self.errors)
         return np.concatenate(rows)
+
+
+def _leave_one_out(common: _Run, flat: Mapping[str, list[_Run]]) -> dict[str, NDArray[np.float64]]:
+    episodes = common.sums.episodes
+    if not 1 < episodes <= MOST_EPISODES:
+        return dict.fromkeys(flat, np.empty((len(common.cells), 0)))
+    weights = 1 - np.eye(episodes)
+    shared = common.shared(weights)
+    return {name: np.mean([run.values(weights, shared) for run in members], axis=0).T for name, members in flat.items()}
 
 
 def _episode_draws(episodes: int, resamples: int, seed: int) -> Iterator[tuple[slice, NDArray[np.float64]]]:

@@ -25,6 +25,7 @@ from nowcastlab.significance import (
 )
 from nowcastlab.significance import resample as draw
 from nowcastlab.significance.interval import combine, p_value
+from nowcastlab.significance.sign_flips import critical_factor
 
 MakeArm = Callable[..., Arm]
 MSE = Cell(score="mse")
@@ -77,22 +78,31 @@ def test_with_seeds_alone_it_is_welchs_test(arm: MakeArm) -> None:
     assert (mine.low, mine.high) == pytest.approx((interval.low, interval.high), rel=1e-6)
 
 
-def test_with_episodes_alone_it_is_the_paired_t_test(arm: MakeArm) -> None:
-    """Two methods without seeds on episodes of equal weight. The bootstrap's variance wobbles by
-    sqrt(2 / 20,000) = 1%, so t by half of that: 4 such errors are 2%."""
+@pytest.mark.parametrize("storm", [-4.0, 9.0])
+def test_with_episodes_alone_it_is_the_paired_t_test_or_that_of_turned_signs(arm: MakeArm, storm: float) -> None:
+    """Two methods without seeds on episodes of equal weight, and a storm that speaks against the difference or for it.
+    The bootstrap's variance wobbles by sqrt(2 / 20,000) = 1%, so t by half of that: 4 such errors are 2%."""
     rng = np.random.default_rng(1)
     a, b = rng.normal(5.0, 1, 25), rng.normal(5.5, 1, 25)
-    arms = (arm("a", [a], deterministic=True), arm("b", [b], deterministic=True))
-    mine = compare(resampled(*arms, resamples=20_000), "a", "b", MSE)
-    paired = stats.ttest_rel(a, b)
+    b[0] += storm
+    assert (a - b).mean() < 0
+    assert np.sign(stats.skew(a - b)) == -np.sign(storm)
+    mine = compare(
+        resampled(arm("a", [a], deterministic=True), arm("b", [b], deterministic=True), resamples=20_000), "a", "b", MSE
+    )
+    without = np.array([np.delete(a - b, e).mean() for e in range(25)])
+    factor = critical_factor(float((a - b).mean()), without, np.full(25, 1 / 25))
+    assert factor < 1 if storm > 0 else factor == 1
     assert mine.df == pytest.approx(24)
     assert mine.standard_error is not None
-    assert mine.difference / mine.standard_error == pytest.approx(paired.statistic, rel=0.02)
+    t = mine.difference / mine.standard_error
+    assert t == pytest.approx(stats.ttest_rel(a, b).statistic / factor, rel=0.02)
 
 
 def test_interaction_is_not_counted_twice(arm: MakeArm) -> None:
     """Runs of pure noise, independent from cell to cell: both sources see the same noise. Their sum would be twice the
-    true variance of 2 / (30 x 40) (two arms); on average the rule stays within 1 to 1.5 of it."""
+    true variance of 2 / (30 x 40) (two arms); the rule has 1 + 3 / (4 x 30) of it. Each estimate is good to
+    sqrt(2 / 39 + 2 / 300 + 2 / 58) = 0.3, so 40 of them to 0.05."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(40):
@@ -100,7 +110,7 @@ def test_interaction_is_not_counted_twice(arm: MakeArm) -> None:
         error = compare(resampled(*arms, resamples=300), "a", "b", MSE).standard_error
         assert error is not None
         found.append(error**2)
-    assert 1.0 < np.mean(found) / (2 / (30 * 40)) < 1.5
+    assert np.mean(found) / (2 / (30 * 40)) == pytest.approx(1.025, abs=0.15)
 
 
 def test_paired_seeds_take_away_what_the_seeds_share(arm: MakeArm) -> None:

@@ -12,7 +12,7 @@ from nowcastlab.errors import ReportError
 from nowcastlab.significance import Arm, Cell, EpisodeSums, resample
 from nowcastlab.significance.resample import _episode_draws
 from nowcastlab.significance.simulate import OFFICIAL_LENGTHS, Truth, simulate
-from nowcastlab.skill import SequenceScores, lead_mean, per_lead
+from nowcastlab.skill import COUNTS, SKILL, SequenceScores, lead_mean, per_lead
 
 MakeArm = Callable[..., Arm]
 TRUTH = Truth(seed=0.1, arm_by_episode=0.2, seed_by_episode=0.1)
@@ -51,6 +51,16 @@ def test_a_resample_is_the_score_of_the_drawn_sequences(scores: SequenceScores) 
     assert benchmark.resampled["a"][0, 0].tolist() == pytest.approx(expected, rel=1e-12)
 
 
+def test_a_score_without_an_episode_is_that_of_the_others(scores: SequenceScores) -> None:
+    """Episode 3 left out, against the scores of the sequences that are not in it."""
+    others = np.flatnonzero(scores.episode != np.unique(scores.episode)[3])
+    runs = {1: EpisodeSums.from_scores(scores)}
+    benchmark = resample([Arm(name="a", runs=runs)], seed=0, resamples=100, scores=("csi", "bmse"))
+    counts = [getattr(scores, name)[others].sum(0) for name in COUNTS]
+    expected = [*lead_mean(SKILL["csi"](*counts)).tolist(), scores.bmse[others].mean()]
+    assert benchmark.without["a"][:, 3].tolist() == pytest.approx(expected, rel=1e-12)
+
+
 def test_cells_by_lead_average_to_the_cell_over_all_leads(scores: SequenceScores) -> None:
     runs = {1: EpisodeSums.from_scores(scores)}
     benchmark = resample([Arm(name="a", runs=runs)], seed=0, resamples=100, scores=("csi", "bmae"), by_lead=True)
@@ -73,7 +83,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_arm_changes_nothing(arm:
     rng = np.random.default_rng(0)
     one, two, three = (arm(name, rng.random((3, 20))) for name in "abc")
     small, large = (resample(arms, seed=5, resamples=300, scores=("mse",)) for arms in ([one, two], [three, two, one]))
-    for field in ("scores", "resampled", "seed_draws"):
+    for field in ("scores", "resampled", "seed_draws", "weights", "without"):
         for name in "ab":
             assert getattr(small, field)[name].tobytes() == getattr(large, field)[name].tobytes()
     other = resample([one, two], seed=6, resamples=300, scores=("mse",))
