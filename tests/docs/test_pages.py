@@ -4,6 +4,7 @@ A block in ```sh or ```python is run, in order, in one scratch folder a page. A 
 
     <!-- file: NAME -->       the block is a file of that name, for the blocks after it
     <!-- not run: REASON -->  it would take hours or a cloud; its commands and their options must exist all the same
+    <!-- typed by: TEST -->   that test types it
 """
 
 from __future__ import annotations
@@ -43,7 +44,24 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.M)
 
 # Commands of others in blocks that are not run, whose options are not ours to check.
-FOREIGN = {"cd", "export", "git", "pip", "ssh", "pdflatex", "jq", "aws", "kubectl", "docker", "chmod", "curl", "eval"}
+FOREIGN = {
+    ".",
+    "cd",
+    "export",
+    "git",
+    "pip",
+    "ssh",
+    "ssh-keygen",
+    "gcloud",
+    "pdflatex",
+    "jq",
+    "aws",
+    "kubectl",
+    "docker",
+    "chmod",
+    "curl",
+    "eval",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +84,7 @@ def blocks(page: Path) -> list[Block]:
                 language=match["language"],
                 text=match["text"],
                 file=value if mark == "file" else None,
-                not_run=value if mark == "not run" else None,
+                not_run=value if mark in ("not run", "typed by") else None,
             )
         )
     return found
