@@ -12,18 +12,22 @@ import numpy as np
 import pytest
 
 # Tests that use Ray. `make test` deals tests out to two processes: these to one of them, since one Ray is enough for
-# two cores, and first, since they take longest; the others by modules, whose fixtures are then made once.
+# two cores, and first, since they take longest; the others by modules, whose fixtures are then made once. A newcomer's
+# commands start Rays of their own, and take as long as all other modules: they go first to the other process.
 RAY = (
     "tests/sweep/",
-    "tests/docs/",
+    "tests/docs/test_pages.py",
     "tests/cli/test_evaluate.py",
     "tests/data_pipeline/test_ingest.py",
     "tests/protocol/test_offline.py",
 )
 
 
+NEWCOMER = "tests/docs/test_readme.py"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.startswith(RAY))
+    items.sort(key=lambda item: (not item.nodeid.startswith(RAY), not item.nodeid.startswith(NEWCOMER)))
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist: without it all tests run in this process
