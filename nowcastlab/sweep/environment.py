@@ -11,7 +11,6 @@ from pathlib import Path
 
 import torch
 
-from nowcastlab import __version__
 from nowcastlab.training.machine import machine_facts, pick_device
 
 
@@ -43,6 +42,9 @@ def distributions() -> tuple[str, ...]:
 
 def code_version(package: Path = Path(__file__).parents[1]) -> str:
     """The commit the library runs from, and whether it was changed; or its release."""
+    # Here, because workers import this module too, and one that stands beside a checkout called nowcastlab takes that
+    # folder for the package: its modules are found there, what the package itself holds is not.
+    from nowcastlab import __version__
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=package, capture_output=True, text=True, check=True).stdout.strip()
