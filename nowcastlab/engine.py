@@ -32,7 +32,8 @@ def connect(*, cpus: int | None = None) -> None:
                 if os.environ.get("RAY_ADDRESS"):
                     ray.init(runtime_env=_own_models(), **quiet)
                 else:
-                    ray.init(num_cpus=cpus, include_dashboard=False, **quiet)
+                    # by no address at all Ray means whatever cluster was started last on this machine, whoever's it is
+                    ray.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
                 break
             except Exception as error:  # a node that starts too slowly is a plain Exception of Ray's
                 if left and "timed out during startup" in str(error):

@@ -68,6 +68,17 @@ def test_a_lost_node_costs_its_trials_one_checkpoint_interval(
     assert not violations(tmp_path, undisturbed)
 
 
+def test_a_cluster_that_was_not_named_is_not_joined(three_nodes: str) -> None:
+    # it is somebody else's, and ends when they like; Ray itself takes the one that was started last
+    program = (
+        "import ray; from nowcastlab import engine; engine.connect(); print(ray.get_runtime_context().gcs_address)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.strip().rpartition(":")[2].isdigit()
+    assert found.stdout.strip() != three_nodes
+
+
 def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
