@@ -6,6 +6,7 @@ mean of dBZ would lose most of a shower, because dBZ is a logarithm.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -45,6 +46,13 @@ class Regrid:
     scale: float = 1.0
     offset: float = 0.0
     missing: float | None = None  # the stored value that means "not known"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.scale) and self.scale and math.isfinite(self.offset)):
+            raise ConfigError(
+                f"Values cannot be {self.scale:g} * stored + {self.offset:g}: --scale must be a number other than 0, "
+                "--offset a number."
+            )
 
     def __call__(self, stored: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """Pixels, 0 where not known; and which are known."""

@@ -52,7 +52,7 @@ SAMPLE_S = 0.5
 )
 @click.option(
     "--speed-up",
-    type=click.FloatRange(0, min_open=True),
+    type=click.IntRange(min=1),
     default=50,
     show_default=True,
     help="How much faster than recorded the trials run.",
@@ -63,7 +63,7 @@ SAMPLE_S = 0.5
     help="Folder for the sweep and its database.  [default: a temporary one]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, for scripts.")
-def command(trials: int, at_once: int, reports: int, speed_up: float, folder: Path | None, as_json: bool) -> None:
+def command(trials: int, at_once: int, reports: int, speed_up: int, folder: Path | None, as_json: bool) -> None:
     """Run a sweep of recorded trials and print the driver's memory and MLflow's delay as they add up.
 
     Memory is the driver's, in MB. The delay is the time from a trial's writing a report to its being in MLflow. Neither
@@ -82,7 +82,7 @@ def command(trials: int, at_once: int, reports: int, speed_up: float, folder: Pa
     click.echo(json.dumps(found, indent=2) if as_json else _text(found))
 
 
-def measure(root: Path, *, trials: int, at_once: int, reports: int, speed_up: float) -> dict[str, Any]:
+def measure(root: Path, *, trials: int, at_once: int, reports: int, speed_up: int) -> dict[str, Any]:
     """Record a training run, replay it in every trial of a sweep, and run the finished sweep once more."""
     from nowcastlab.errors import NowcastlabError
     from nowcastlab.sweep import run_sweep
@@ -122,7 +122,7 @@ def measure(root: Path, *, trials: int, at_once: int, reports: int, speed_up: fl
 class Replay:
     """In the place of `run_trial`: the recorded reports, written as a trial writes them."""
 
-    def __init__(self, recording: list[dict[str, float]], *, reports: int, speed_up: float) -> None:
+    def __init__(self, recording: list[dict[str, float]], *, reports: int, speed_up: int) -> None:
         self._recording, self._reports, self._speed_up = recording, reports, speed_up
 
     def __call__(self, trial: Trial, folder: Path, report: Callable[[dict[str, Any]], object]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nowcastlab.cli.verbs import SCALE_HELP
+from nowcastlab.cli.verbs import SCALE_HELP, FiniteRange
 from nowcastlab.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 # HKO-7's walks at stride 5 over its official days: 6,053 windows to test on; 11,736 frames to validate on.
 HKO7_WINDOWS = {"valid": 2_300, "test": 6_053}
 FORWARD_AND_BACKWARD = 3
-FROM_0, ABOVE_0 = click.FloatRange(0), click.FloatRange(0, min_open=True)
+FROM_0, ABOVE_0 = FiniteRange(0), FiniteRange(0, min_open=True)
 TRACKED_A_REPORT = 5  # loss, rate, norm of the gradient, speed, and a share of the validation's
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nowcastlab.cli.verbs import FiniteRange
+
 if TYPE_CHECKING:
     from nowcastlab.report import Findings, Table
 
@@ -42,7 +44,7 @@ DIFFERENCE = "2%"
 @click.option("--against", type=click.Choice(["paper"]), help="Each cell beside the paper's, with a verdict.")
 @click.option(
     "--margin",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     help="How near the paper's a number must be to count as reproduced, per cent.  [default: 2]",
 )
 @click.option("--power", is_flag=True, help="How many seeds a difference needs, before they are paid for.")

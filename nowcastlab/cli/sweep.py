@@ -11,20 +11,20 @@ from typing import Any
 
 import click
 
-from nowcastlab.cli.verbs import SCALE_HELP, run
+from nowcastlab.cli.verbs import SCALE_HELP, FiniteRange, run
 from nowcastlab.sweep import Sweep, SweepResult
 
 Build = Callable[..., Sweep]
 CPUS_PER_TRIAL = click.option(
     "--cpus-per-trial",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     default=1,
     show_default=True,
     help="CPUs that each trial reserves; as many trials run at once as there is room.",
 )
 GPUS_PER_TRIAL = click.option(
     "--gpus-per-trial",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     default=0,
     show_default=True,
     help="GPUs that each trial reserves; with 0.5, two trials share one.",

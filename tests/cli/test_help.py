@@ -74,6 +74,16 @@ def test_what_a_verb_does_is_said_to_the_end_of_the_sentence(root: str) -> None:
             assert command.get_short_help_str(limit=1000) in listed
 
 
+@pytest.mark.parametrize("path", [*COMMANDS, *SWEEP_FILES])
+def test_no_number_in_a_range_may_be_nan(path: str) -> None:
+    """click's own range lets it through."""
+    command = command_of(path) if path in SWEEP_FILES else COMMANDS[path]
+    for option in command.params:
+        if isinstance(option.type, click.FloatRange):
+            with pytest.raises(click.BadParameter, match="nan is not a finite number"):
+                option.type.convert("nan", option, None)
+
+
 @pytest.mark.parametrize("path", COMMANDS)
 def test_examples_are_of_the_command_itself(path: str) -> None:
     found = examples(COMMANDS[path])

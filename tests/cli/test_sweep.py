@@ -21,6 +21,7 @@ def never_built(scale: str, seeds: tuple[int, ...]) -> Sweep:
     ("arguments", "text"),
     [
         (["--cpus-per-trial", "0"], "0.0 is not in the range x>0"),
+        (["--gpus-per-trial", "nan"], "nan is not a finite number"),
         (["--gpus-per-trial", "-1"], "-1.0 is not in the range x>=0"),
         (["--seeds", "1,two"], "--seeds takes whole numbers with commas between, not '1,two'"),
         (["--scale", "huge"], "'huge' is not one of"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -242,6 +243,17 @@ def test_values_that_are_no_bytes_are_not_taken_for_pixels(dbz: np.ndarray, tmp_
     dataset(dbz).to_netcdf(tmp_path / "radar.nc", engine="scipy")
     with pytest.raises(StoreError, match="whole numbers from 0 to 255"):
         run(tmp_path / "radar.nc", tmp_path / "s.zarr", "--variable", "DBZH", "--units", "pixel")
+
+
+@pytest.mark.parametrize("factors", [("nan", "0"), ("0", "1"), ("1", "inf")])
+def test_factors_that_leave_nothing_of_the_values_are_refused(
+    dbz: np.ndarray, tmp_path: Path, factors: tuple[str, str]
+) -> None:
+    dataset(dbz, units="dBZ").to_netcdf(tmp_path / "radar.nc")
+    scale, offset = factors
+    with pytest.raises(ConfigError, match=re.escape(f"{scale} * stored + {offset}: --scale must be")):
+        run(tmp_path / "radar.nc", tmp_path / "s.zarr", "--variable", "DBZH", "--scale", scale, "--offset", offset)
+    assert not (tmp_path / "s.zarr").exists()
 
 
 def test_shrinking_keeps_the_water() -> None:
