@@ -22,6 +22,8 @@ HOST = "127.0.0.1"  # a default server takes anonymous writes: it is not for oth
 FIRST_PORT, PORTS = 5000, 40
 PATIENCE_S = 120.0  # MLflow takes some seconds to import, on a busy machine many
 GRACE_S = 10.0
+# Whoever is killed with -9 ends nothing any more. Its pipe is closed by the system all the same.
+WATCH = "import os, signal, sys; os.read(0, 1) or os.killpg(int(sys.argv[1]), signal.SIGTERM)"
 
 
 def experiment_link(base: str, experiment_id: str) -> str:
@@ -45,11 +47,21 @@ def serving(uri: str, *, port: int | None = None) -> Iterator[str]:
     with tempfile.TemporaryFile() as log:
         # A session of its own: Ctrl-C is ours to pass on, and its workers are ended with it.
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-        try:
+        with _ended_with_us(server):
             _wait(server, f"{base}/health", log)
             yield base
+
+
+@contextmanager
+def _ended_with_us(server: subprocess.Popen[bytes]) -> Iterator[None]:
+    """The server ends with the block, and also with a process that does not come to the block's end."""
+    watch = [sys.executable, "-S", "-c", WATCH, str(server.pid)]
+    with subprocess.Popen(watch, stdin=subprocess.PIPE, start_new_session=True) as watcher:
+        try:
+            yield
         finally:
             _end(server)
+            watcher.communicate(b"ended")
 
 
 def _wait(server: subprocess.Popen[bytes], health: str, log: object) -> None:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -50,6 +51,12 @@ def processes_of(session: int) -> list[int]:
     return found
 
 
+def sessions_of(process: subprocess.Popen[str]) -> list[int]:
+    """Those that its children have made for themselves."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(child) for child in children]
+
+
 def test_it_serves_the_sweep_on_loopback_and_leaves_nothing_behind(database: str) -> None:
     process = start(database)
     assert process.stdout is not None
@@ -60,8 +67,7 @@ def test_it_serves_the_sweep_on_loopback_and_leaves_nothing_behind(database: str
         address, experiment = found.groups()
         with urllib.request.urlopen(f"{address}/api/2.0/mlflow/experiments/get?experiment_id={experiment}") as answer:
             assert json.load(answer)["experiment"]["name"] == "links-vs-kernel"
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        sessions = [int(child) for child in children]
+        sessions = sessions_of(process)
         assert any(processes_of(session) for session in sessions)
     finally:
         process.send_signal(signal.SIGINT)
@@ -69,6 +75,20 @@ def test_it_serves_the_sweep_on_loopback_and_leaves_nothing_behind(database: str
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
     assert [pid for session in sessions for pid in processes_of(session)] == []
+
+
+def test_killed_it_leaves_nothing_behind_either(database: str) -> None:
+    process = start(database)
+    assert process.stdout is not None
+    assert "links-vs-kernel" in process.stdout.readline()
+    sessions = sessions_of(process)
+    assert any(processes_of(session) for session in sessions)
+    process.kill()
+    process.communicate(timeout=60)
+    deadline = time.monotonic() + 60
+    while left := [pid for session in sessions for pid in processes_of(session)]:
+        assert time.monotonic() < deadline, f"{left} live on"
+        time.sleep(0.1)
 
 
 def test_a_port_that_is_taken_is_named(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
