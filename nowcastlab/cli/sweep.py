@@ -83,7 +83,7 @@ def _store_option(wanted: inspect.Parameter | None) -> Callable[[Any], Any]:
     if wanted is None:
         return lambda command: command
     must = wanted.default is inspect.Parameter.empty
-    told = "Path or URL of a radar store." + ("" if must else "  [default: a synthetic one]")
+    told = "Path or URL of a radar store." + ("" if must else "  [default: a synthetic one, made first]")
     return click.option("--store", required=must, help=told)
 
 
@@ -114,7 +114,8 @@ def _run(sweep: Sweep, root: Path, cpus: float, gpus: float, plan_only: bool) ->
     else:
         done = len(sweep.trials) - len(missing)
         click.echo(f", {done} finished before, {len(missing)} to do." if done else ".")
-        click.echo(as_text(plan_arms(sweep, missing), at_once=max(1, (os.cpu_count() or 1) // cpus)))
+        here = not gpus and not os.environ.get("RAY_ADDRESS")
+        click.echo(as_text(plan_arms(sweep, missing), max(1, (os.cpu_count() or 1) // cpus) if here else None))
     if plan_only:
         return
     run_and_tell(sweep, root, cpus_per_trial=cpus, gpus_per_trial=gpus)

@@ -57,15 +57,19 @@ def wall_seconds(plans: Sequence[ArmPlan], at_once: float) -> float:
     return max(places)
 
 
-def as_text(plans: list[ArmPlan], at_once: float) -> str:
+def as_text(plans: list[ArmPlan], at_once: float | None) -> str:
+    """A line an arm, and the whole: None at once is for trials that will run on something other than these cores."""
     width = max(len(plan.name) for plan in plans)
     lines = [f"  {'':<{width}}  {'parameters':>12}  {'trials':>6}  {'a trial':>8}"]
     for plan in plans:
         parameters = f"{plan.parameters:,}" if plan.parameters else "-"
         each = f"{'' if plan.measured else '~'}{duration(plan.seconds)}" if plan.trials else "-"
         lines.append(f"  {plan.name:<{width}}  {parameters:>12}  {plan.trials:>6}  {each:>8}")
-    total = wall_seconds(plans, at_once)
-    lines.append(f"  about {duration(total)} here, {at_once:g} at a time, if nothing else runs")
+    if at_once is None:
+        lines.append("  on one core of this machine; `nowcastlab plan` estimates GPUs and clusters")
+    else:
+        total = wall_seconds(plans, at_once)
+        lines.append(f"  about {duration(total)} here, {at_once:g} at a time, if nothing else runs")
     return "\n".join(lines)
 
 

@@ -104,3 +104,31 @@ def test_ctrl_c_ends_with_130_whether_or_not_trials_had_failed(tmp_path: Path) -
         )
 
     assert (ended(3, 0), ended(2, 1), ended(2, 0), ended(1, 1)) == (0, 4, 130, 130)
+
+
+@pytest.mark.parametrize(
+    ("options", "address", "whole"),
+    [
+        ([], None, r"about \d+ s here, \d+ at a time, if nothing else runs"),
+        (
+            ["--gpus-per-trial", "0.5"],
+            None,
+            "on one core of this machine; `nowcastlab plan` estimates GPUs and clusters",
+        ),
+        ([], "auto", "on one core of this machine; `nowcastlab plan` estimates GPUs and clusters"),
+    ],
+)
+def test_a_plan_says_how_long_only_for_the_cores_it_was_timed_on(
+    options: list[str],
+    address: str | None,
+    whole: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if address:
+        monkeypatch.setenv("RAY_ADDRESS", address)
+    monkeypatch.setattr(sys, "argv", ["sweep.py", "--folder", str(tmp_path), "--plan", *options])
+    sweep_command(tiny, "Which?")
+    assert re.fullmatch(f"  {whole}", capsys.readouterr().out.splitlines()[-1])
