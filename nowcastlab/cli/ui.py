@@ -60,13 +60,14 @@ def _pages(client: object, sweep: str | None) -> dict[str, str]:
     """Experiments by sweep, the one to look at first; none for a store without sweeps."""
     from nowcastlab.errors import TrackingError
 
-    found = client.search_experiments(order_by=["last_update_time DESC"])  # type: ignore[attr-defined]
+    found = client.search_experiments()  # type: ignore[attr-defined]
     pages = {experiment.name: experiment.experiment_id for experiment in found if experiment.name != "Default"}
-    if sweep is not None:
-        if sweep not in pages:
-            raise TrackingError(f"No sweep {sweep!r} there. The sweeps are: {', '.join(sorted(pages)) or 'none yet'}.")
-        pages = {sweep: pages[sweep], **pages}
-    return pages
+    if sweep is not None and sweep not in pages:
+        raise TrackingError(f"No sweep {sweep!r} there. The sweeps are: {', '.join(sorted(pages)) or 'none yet'}.")
+    # the one asked for, or the one whose runs are newest; MLflow's own order is that in which they were made
+    newest = client.search_runs(list(pages.values()), order_by=["attributes.start_time DESC"], max_results=1)  # type: ignore[attr-defined]
+    recent = {run.info.experiment_id for run in newest}
+    return dict(sorted(pages.items(), key=lambda page: (page[0] != sweep, page[1] not in recent)))
 
 
 def _print(base: str, pages: dict[str, str], launch: bool) -> None:

@@ -22,8 +22,13 @@ HOST = "127.0.0.1"  # a default server takes anonymous writes: it is not for oth
 FIRST_PORT, PORTS = 5000, 40
 PATIENCE_S = 120.0  # MLflow takes some seconds to import, on a busy machine many
 GRACE_S = 10.0
-# Whoever is killed with -9 ends nothing any more. Its pipe is closed by the system all the same.
-WATCH = "import os, signal, sys; os.read(0, 1) or os.killpg(int(sys.argv[1]), signal.SIGTERM)"
+UP = "Uvicorn running on"
+# Whoever is killed with -9 ends nothing any more, but the system closes its end of the keeper's pipe. Then all go.
+KEEPER = """
+import os, signal, subprocess, sys, threading
+threading.Thread(target=lambda: (os.read(0, 1), os.killpg(0, signal.SIGKILL)), daemon=True).start()
+sys.exit(subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL))
+"""
 
 
 def experiment_link(base: str, experiment_id: str) -> str:
@@ -45,40 +50,47 @@ def serving(uri: str, *, port: int | None = None) -> Iterator[str]:
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     with tempfile.TemporaryFile() as log:
-        # A session of its own: Ctrl-C is ours to pass on, and its workers are ended with it.
-        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-        with _ended_with_us(server):
-            _wait(server, f"{base}/health", log)
-            yield base
-
-
-@contextmanager
-def _ended_with_us(server: subprocess.Popen[bytes]) -> Iterator[None]:
-    """The server ends with the block, and also with a process that does not come to the block's end."""
-    watch = [sys.executable, "-S", "-c", WATCH, str(server.pid)]
-    with subprocess.Popen(watch, stdin=subprocess.PIPE, start_new_session=True) as watcher:
+        server = subprocess.Popen(
+            [sys.executable, "-c", KEEPER, *command],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is ours to pass on, and its workers are ended with it
+        )
         try:
-            yield
+            _wait(server, f"{base}/health", log.fileno())
+            yield base
         finally:
             _end(server)
-            watcher.communicate(b"ended")
+            assert server.stdin is not None
+            server.stdin.close()
 
 
-def _wait(server: subprocess.Popen[bytes], health: str, log: object) -> None:
+def _wait(server: subprocess.Popen[bytes], health: str, log: int) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if server.poll() is not None:
+            if "address already in use" in _said(log):
+                raise TrackingError(
+                    "Another server took the port while this one was starting. The same command takes the next one."
+                )
             raise TrackingError(f"MLflow's server ended at once: {_last_words(log)}")
-        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(health, timeout=2):
-            return
+        # Its own word comes first: another server that took the port a moment earlier would answer as well.
+        if UP in _said(log):
+            with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(health, timeout=2):
+                return
         time.sleep(0.2)
     raise TrackingError(f"MLflow's server did not answer within {PATIENCE_S:.0f} s: {_last_words(log)}")
 
 
-def _last_words(log: object) -> str:
-    log.seek(0)  # type: ignore[attr-defined]
-    lines = log.read().decode(errors="replace").strip().splitlines()  # type: ignore[attr-defined]
-    return shown(" / ".join(lines[-3:])) or "it said nothing."
+def _said(log: int) -> str:
+    """Read without moving the place where the server goes on writing."""
+    return os.pread(log, os.fstat(log).st_size, 0).decode(errors="replace")
+
+
+def _last_words(log: int) -> str:
+    return shown(" / ".join(_said(log).strip().splitlines()[-3:])) or "it said nothing."
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

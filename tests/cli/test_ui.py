@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from nowcastlab.cli.ui import command
+from nowcastlab.cli.ui import _pages, command
 from nowcastlab.errors import TrackingError
 from nowcastlab.tracking import Mirror, connect
 
@@ -89,6 +89,18 @@ def test_killed_it_leaves_nothing_behind_either(database: str) -> None:
     while left := [pid for session in sessions for pid in processes_of(session)]:
         assert time.monotonic() < deadline, f"{left} live on"
         time.sleep(0.1)
+
+
+def test_the_sweep_that_ran_last_comes_first_unless_another_is_asked_for(tmp_path: Path) -> None:
+    client = connect(f"sqlite:///{tmp_path}/mlflow.db")
+    for name in ("older", "newer"):
+        Mirror(client, name).open_sweep(key="k", name="n", params={}, tags={})
+    assert list(_pages(client, None)) == ["newer", "older"]
+    again = client.get_experiment_by_name("older")
+    assert again is not None
+    client.create_run(again.experiment_id)
+    assert list(_pages(client, None)) == ["older", "newer"]
+    assert list(_pages(client, "newer")) == ["newer", "older"]
 
 
 def test_a_port_that_is_taken_is_named(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
