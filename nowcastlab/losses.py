@@ -57,11 +57,13 @@ def frame_losses(name: str) -> RadarLoss:
     if name not in LOSSES:
         raise ConfigError(f"No loss '{name}'. The losses are: {', '.join(LOSSES)}.")
     balanced, squared, absolute = LOSSES[name]
-    table = _weight_of_level(balanced)
+    tables = {torch.device("cpu"): _weight_of_level(balanced)}  # by device: sending it each time would wait for a GPU
 
     def losses(forecast: Tensor, truth: Tensor, excluded: Tensor, present: Tensor) -> Tensor:
         _check_shapes(forecast, truth, excluded, present)
-        weight = pixel_weights(truth, excluded, table)
+        if truth.device not in tables:
+            tables[truth.device] = tables[torch.device("cpu")].to(truth.device)
+        weight = pixel_weights(truth, excluded, tables[truth.device])
         # Sums over 200,000 pixels want float32 whatever autocast gave.
         error = forecast.float() - truth.float().div_(255)
         weighted = weight * error
@@ -83,7 +85,7 @@ def pixel_weights(truth: Tensor, excluded: Tensor, table: Tensor) -> Tensor:
     78. (How the sums are written made no difference that could be told from noise.)
     """
     level = truth.masked_fill(excluded, _NOISE).flatten().int()
-    return table.to(truth.device).index_select(0, level).view(truth.shape)
+    return table.index_select(0, level).view(truth.shape)
 
 
 def mean_squared_error(forecast: Tensor, truth: Tensor) -> Tensor:

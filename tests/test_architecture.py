@@ -12,7 +12,7 @@ LIBRARY = ROOT / "nowcastlab"
 
 # Top to bottom: a module imports only from lines above its own, or from its own line.
 LAYERS = [
-    ["errors", "whole_files", "stamps"],
+    ["errors", "whole_files", "stamps", "compiled"],
     ["units", "progress", "metric_names"],
     ["store", "windows", "moving_digits"],
     ["models", "losses"],

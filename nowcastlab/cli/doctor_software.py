@@ -92,7 +92,7 @@ def kernel() -> Iterator[Finding]:
         yield Finding(
             what="numba",
             state=NOTE,
-            found="cannot be imported; TrajGRU works without it, several times slower",
+            found="cannot be imported; networks work without it, several times slower, scores and moving digits do not",
             todo=INSTALL,
         )
     else:
@@ -121,7 +121,7 @@ def digits() -> Iterator[Finding]:
             what="digits",
             state=NOTE,
             found="MNIST is not in the cache; scikit-learn's digits stand in, and results do not compare with MNIST's",
-            todo="To have MNIST: python -m data_pipeline digits",
+            todo="To have MNIST: python -m data_pipeline digits --fetch (with npm), or --from FOLDER",
         )
         return
     try:

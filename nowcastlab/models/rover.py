@@ -19,9 +19,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nowcastlab.errors import ConfigError
-from nowcastlab.models import rover_cpu, rover_torch
+from nowcastlab.models import rover_torch
 from nowcastlab.models.forecaster import Forecaster
 from nowcastlab.units import DBZ_MIN, DBZ_SPAN
+
+try:
+    from nowcastlab.models import rover_cpu
+except ImportError:  # numba does not exist for every Python: the plain way gives the same forecast, slower
+    rover_cpu = None  # type: ignore[assignment]
 
 LEVELS = 7  # 480, 240, 120, 60, 30, 15, 7
 SMALLEST_SIDE = 7  # of a level: a small grid gets fewer levels
@@ -77,7 +82,7 @@ class Rover(Forecaster):
         return unstretch(forecast) if self.nonlinear else forecast
 
     def _steps(self, device: torch.device) -> ModuleType:
-        return rover_cpu if self.compiled and device.type == "cpu" else rover_torch
+        return rover_cpu if rover_cpu and self.compiled and device.type == "cpu" else rover_torch
 
     def _last_two(self, frames: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
         """The two images the flow is made of: no echo where a pixel is not valid."""
@@ -108,7 +113,9 @@ def unstretch(stretched: Tensor) -> Tensor:
 
 def _flow(before: Tensor, now: Tensor, steps: ModuleType) -> Tensor:
     """Coarse to fine. A flow is in pixels of the finest grid at every level, so its values are never rescaled."""
-    with torch.autocast(before.device.type, enabled=False):  # in bfloat16 the differences would be noise
+    # In bfloat16 the differences would be noise, and in the TF32 of a GPU's convolutions coarse.
+    exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+    with torch.autocast(before.device.type, enabled=False), exact:
         finest = steps.structure_tensor(before * 255, now * 255, blur_sigma=BLUR_SIGMA, tensor_sigma=TENSOR_SIGMA)
         pyramid = [finest]
         while len(pyramid) < LEVELS and min(pyramid[-1].shape[-2:]) // 2 >= SMALLEST_SIDE:

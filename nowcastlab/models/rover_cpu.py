@@ -6,19 +6,19 @@ rover` measures it anew). All is float32 in a fixed order, so a forecast does no
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nowcastlab.compiled import compiled
 from nowcastlab.models.rover_torch import gaussian_weights
 
 Array = NDArray[np.float32]
 
 # Fused multiply-adds, and nothing else, may round otherwise than written. Copies below are loops and not slices, whose
 # assignment takes numba seconds to compile.
-_compiled = numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+_compiled = compiled(fastmath={"contract"}, error_model="numpy")
 
 
 def structure_tensor(before: Tensor, now: Tensor, *, blur_sigma: float, tensor_sigma: float) -> Tensor:

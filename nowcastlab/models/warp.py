@@ -68,13 +68,17 @@ def project_by_grid_sample(field: Tensor, flow: Tensor, weight: Tensor, bias: Te
     links = flow.shape[2]
     x = torch.arange(width, device=field.device, dtype=flow.dtype) + flow[:, 0]
     y = torch.arange(height, device=field.device, dtype=flow.dtype)[:, None] + flow[:, 1]
-    # Normalised by (n - 1), so corners must be aligned: the default of grid_sample would move a field at rest.
-    grid = torch.stack([2 * x / max(width - 1, 1) - 1, 2 * y / max(height - 1, 1) - 1], dim=-1)
-    # The links are stacked along y: one call reads all of them and the field is not copied.
+    # grid_sample takes places as shares of a side. On sides that are powers of two that rounds no whole pixel; on 96 a
+    # field at rest would move by some 1e-6 of a pixel. What is added is zero, as everything outside.
+    wide, high = (1 << (side - 1).bit_length() for side in (width, height))
+    room = F.pad(field.to(flow.dtype), (0, wide - width, 0, high - height))
+    grid = torch.stack([(2 * x + 1) / wide - 1, (2 * y + 1) / high - 1], dim=-1)
+    # The links are stacked along y: one call reads all of them.
     grid = grid.reshape(batch, links * height, width, 2)
-    seen = F.grid_sample(field.to(grid.dtype), grid, mode="bilinear", padding_mode="zeros", align_corners=True)
+    seen = F.grid_sample(room, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
     by_channel = weight.view(-1, links, channels).transpose(1, 2).reshape_as(weight)
-    return F.conv2d(seen.view(batch, channels * links, height, width), by_channel.to(seen.dtype), bias)
+    seen = seen.view(batch, channels * links, height, width)
+    return F.conv2d(seen, by_channel.to(seen.dtype), None if bias is None else bias.to(seen.dtype))
 
 
 class _WarpAndProject(torch.autograd.Function):

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from nowcastlab.compiled import compiled
 
 PERIOD = 5  # frames after which growing turns into shrinking, and dimming into brightening
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def render(
     images: NDArray[np.uint8],
     heights: NDArray[np.int64],
@@ -69,7 +70,7 @@ def render(
                 _draw(image, height, width, x, y, zoom, angle, light / 255.0, frames[n, t])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _draw(
     image: NDArray[np.uint8],
     height: int,

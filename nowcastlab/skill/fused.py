@@ -11,9 +11,9 @@ the compiler, so a frame's numbers are the same bits alone or in a batch, on one
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from nowcastlab.compiled import compiled
 from nowcastlab.units import NOISE_BELOW_PIXEL
 
 # Kept apart by a few numbers, rows of a width like 512 do not fall on the same cache lines.
@@ -40,7 +40,7 @@ def stretches(excluded: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.where(there.any(1, keepdims=True), np.stack([first, last], 1), 0)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def score_frame(
     predicted: NDArray[np.float32],  # (y, x), p
     true: NDArray[np.uint8],  # (y, x)

@@ -10,8 +10,9 @@ from typing import Self
 
 import numpy as np
 import scipy.fft
-from numba import njit
 from numpy.typing import NDArray
+
+from nowcastlab.compiled import compiled
 
 FSS_SCALES_KM = (1.0, 5.0, 10.0, 20.0)
 # Bands of the spectrum to an octave; a band holds at least one ring of whole wavenumbers.
@@ -23,7 +24,7 @@ def fss_window(scale_km: float, km_per_pixel: float) -> int:
     return 2 * int(scale_km / km_per_pixel / 2) + 1
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def fss_sums(
     predicted: NDArray[np.float32],  # (y, x), p
     true: NDArray[np.uint8],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -44,26 +45,24 @@ def constant_flow(u: float, v: float, height: int, width: int, *, links: int = 1
     return torch.tensor([u, v]).view(1, 2, 1, 1, 1).expand(1, 2, links, height, width).contiguous()
 
 
-def test_zero_flow_returns_the_field_unchanged(any_way: str) -> None:
-    field = torch.rand(2, 5, 12, 17, generator=torch.Generator().manual_seed(0))
-    seen = warp(field, torch.zeros(2, 2, 3, 12, 17))
-    expected = field[:, :, None].expand_as(seen)
-    if any_way != "grid_sample":
-        assert torch.equal(seen, expected)  # to the bit: the sampling is ours
-    else:
-        torch.testing.assert_close(seen, expected, rtol=0, atol=1e-6)  # grid_sample rounds its coordinates
+@pytest.mark.usefixtures("any_way")
+@pytest.mark.parametrize("grid", [(12, 17), (64, 64), (96, 96), (1, 5), (4, 1), (2, 480)])
+def test_zero_flow_returns_the_field_unchanged_to_the_bit(grid: tuple[int, int]) -> None:
+    field = normal(2, 5, *grid)
+    seen = warp(field, torch.zeros(2, 2, 3, *grid))
+    assert torch.equal(seen, field[:, :, None].expand_as(seen))
 
 
 @pytest.mark.usefixtures("any_way")
 @pytest.mark.parametrize(("u", "v"), [(1, 0), (0, 1), (-2, 3), (4, -1)])
-def test_a_whole_pixel_flow_reads_the_pixel_it_points_at(u: int, v: int) -> None:
-    field = torch.zeros(1, 1, 9, 11)
-    field[0, 0, 4, 5] = 1
-    seen = warp(field, constant_flow(u, v, 9, 11))[0, 0, 0]
-    # Pixel (i, j) reads (i + v, j + u), so the bright pixel is seen from (4 - v, 5 - u).
-    expected = torch.zeros(9, 11)
-    expected[4 - v, 5 - u] = 1
-    torch.testing.assert_close(seen, expected, rtol=0, atol=1e-6)
+@pytest.mark.parametrize("grid", [(9, 11), (96, 96), (5, 1)])
+def test_a_whole_pixel_flow_reads_the_pixel_it_points_at(u: int, v: int, grid: tuple[int, int]) -> None:
+    height, width = grid
+    field = normal(1, 1, height, width)
+    seen = warp(field, constant_flow(u, v, height, width))[0, 0, 0]
+    for i, j in itertools.product(range(height), range(width)):
+        inside = 0 <= i + v < height and 0 <= j + u < width
+        assert seen[i, j] == (field[0, 0, i + v, j + u] if inside else 0)
 
 
 @pytest.mark.usefixtures("any_way")
@@ -111,6 +110,15 @@ def example(channels: int = 32, side: int = 24, links: int = 5) -> tuple[Tensor,
         normal(7, links * channels, 1, 1, seed=2) / (links * channels) ** 0.5,
         normal(7, seed=3),
     )
+
+
+@pytest.mark.usefixtures("any_way")
+def test_in_single_precision_values_and_gradients_are_those_of_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training is in single precision, where the products go another way than in double."""
+    ours = outcome(*example())
+    monkeypatch.setattr(way, "warp_kernel", None)
+    for single, double in zip(ours, outcome(*(x.double() for x in example())), strict=True):
+        torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("chunk_bytes", [20_000, 200_000, 400_000, 1 << 30])
