@@ -55,6 +55,11 @@ class Newcomer:
         beside = [part for part in os.environ["PATH"].split(os.pathsep) if Path(part) != Path(sys.prefix) / "bin"]
         self.environment["PATH"] = os.pathsep.join(beside)
 
+    def rain_written(self) -> dict[Path, int]:
+        """When each file of the demo's rain was written."""
+        files = (self.folder / "work" / "synthetic-demo.zarr").rglob("*")
+        return {path: path.stat().st_mtime_ns for path in files if path.is_file()}
+
     @contextlib.contextmanager
     def typing(self, command: str) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], str]]]:
         """The command under way, and what it has said so far. It does not outlive the block."""
@@ -119,8 +124,10 @@ def test_the_demo_ends_with_both_tables_in_the_terminal_and_as_pages(after_the_d
 
 def test_run_again_the_demo_finds_all_of_it_done(after_the_demo: tuple[Newcomer, str]) -> None:
     newcomer, _ = after_the_demo
+    before = newcomer.rain_written()
     again = newcomer.types(MAKE_DEMO, seconds=300)
     assert re.findall(r"(\S+), demo scale: \d+ trials, all finished before\.", again) == SWEEPS
+    assert newcomer.rain_written() == before
 
 
 def test_the_demos_report_is_printed(after_the_demo: tuple[Newcomer, str]) -> None:
