@@ -145,7 +145,7 @@ SMALL_RECIPES: dict[tuple[str, str], Values] = {
         "max_steps": 2400,
         "validate_every": 400,
     },
-    ("radar", "demo"): {"learning_rate": 2e-3, "batch_size": 2, "max_steps": 120, "validate_every": 40},
+    ("radar", "demo"): {"learning_rate": 2e-3, "batch_size": 2, "max_steps": 80, "validate_every": 40},
     ("radar", "laptop"): {"learning_rate": 1e-3, "batch_size": 4, "max_steps": 3000, "validate_every": 250},
 }
 
