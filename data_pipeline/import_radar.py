@@ -13,14 +13,21 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from data_pipeline.local_path import LocalPath
 from data_pipeline.npy_header import LARGEST_SIDE
-from data_pipeline.radar_source import RadarSource, open_source
+from data_pipeline.radar_source import RadarSource, kind_of, open_source
 from data_pipeline.radar_survey import Problem, commonest_gap, survey
 from data_pipeline.regrid import UNITS, Regrid, known_units, part_of
-from nowcastlab.cli.verbs import FiniteRange
+from nowcastlab.cli.verbs import FiniteRange, given
 from nowcastlab.errors import ConfigError
 from nowcastlab.progress import progress
 from nowcastlab.stamps import clock
+
+# Options that only one kind of source heeds, and what that is.
+OF_KIND = {
+    "xarray": ("what xarray opens, which names its dimensions", ("--time", "--select")),
+    "folder": ("folders, whose files tell the time in their names", ("--pattern",)),
+}
 
 
 @dataclass(kw_only=True)
@@ -97,7 +104,7 @@ def as_text(summary: Summary) -> str:
 
 @click.command(name="import")
 @click.argument("source", type=click.Path(path_type=Path))
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=LocalPath())
 @click.option("--variable", help="Name of the variable that holds the radar.  [default: the only one there is]")
 @click.option("--units", type=click.Choice(UNITS), help="Units of the values.  [default: as the source says]")
 @click.option(
@@ -149,7 +156,9 @@ def as_text(summary: Summary) -> str:
     "--valid-until", type=click.DateTime(["%Y-%m-%d"]), help="Last day to validate on; later days are to test on."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
+@click.pass_context
 def command(
+    ctx: click.Context,
     source: Path,
     store: Path,
     *,
@@ -174,9 +183,10 @@ def command(
 ) -> None:
     """Bring your own radar, SOURCE, into STORE.
 
-    SOURCE is a NetCDF, HDF5 or zarr file that xarray opens; or an .npz with `frames`, `times` and perhaps `mask`
-    (1 = valid); or a folder of grey PNG or npz frames with the stamp in each name. Values are dBZ, rain rates in mm/h,
-    or bytes already encoded as HKO-7's. Rows are turned so that north is up where the source has coordinates.
+    SOURCE is a NetCDF, HDF5 or zarr file that xarray opens; or an .npz with `frames`, `times` (datetimes, ISO text, or
+    whole minutes since 1970-01-01) and perhaps `mask` (1 = valid); or a folder of grey PNG or npz frames with the stamp
+    in each name. Values are dBZ, rain rates in mm/h, or bytes already encoded as HKO-7's. Rows are turned so that north
+    is up where the source has coordinates.
 
     With --size the middle square (or --crop) is resampled: shrinking takes the area mean of the rain rate, so the
     amount of water stays. Missing values are stored as no echo and counted; a pixel missing too often, or invalid in
@@ -184,7 +194,8 @@ def command(
 
     All days go to the test split unless said otherwise: a few sequences serve to try a trained model on. For an archive
     to train with, --train-until and --valid-until divide it in time. Run again, it goes on with the days that are not
-    in the store yet; a store begun with another grid, interval, title or split is refused.
+    in the store yet; a store begun with another grid, interval, title or split, or from values that were read otherwise
+    (units, scale, offset, missing, crop, variable), is refused.
 
     \b
     Examples:
@@ -199,6 +210,9 @@ def command(
             f"--train-until {train_until:%Y-%m-%d} is after --valid-until {valid_until:%Y-%m-%d}, which would leave no "
             "day for validation: training comes first, then validation, then the test."
         )
+    for kind, (what, options) in OF_KIND.items():
+        if source.exists() and kind_of(source) != kind and (misplaced := given(ctx, *options)):
+            raise click.UsageError(f"{misplaced[0]} is for {what}: for {source} it would change nothing.")
     opened = open_source(source, variable=variable, pattern=pattern, time=time, select=_pairs(select))
     try:
         summary = import_radar(
@@ -263,7 +277,7 @@ def import_radar(
         title=title,
         excluded=excluded,
         splits={date: split_of(date) for date in dates},
-        attributes={"source": source_name, "source_units": units},
+        attributes={"source": source_name, **source.chosen, **regrid.attributes()},
     ) as writer:
         to_write = [date for date in dates if date in set(writer.missing)]
         for date in progress(to_write, label="import", unit="day"):

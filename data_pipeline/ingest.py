@@ -17,26 +17,16 @@ from numpy.typing import NDArray
 
 from data_pipeline import archive_layout as layout
 from data_pipeline.archive_day import KINDS, Problem, read_day
+from data_pipeline.archive_plan import Plan, make_plan
+from data_pipeline.local_path import LocalPath
 from data_pipeline.npy_header import LARGEST_SIDE
 from nowcastlab import engine
 from nowcastlab.cli.verbs import FiniteRange
-from nowcastlab.errors import ConfigError, StoreError
+from nowcastlab.errors import StoreError
 from nowcastlab.store import DayWriter, Receipt, StoreWriter, open_store
 from nowcastlab.whole_files import write_atomically
 
 PROBLEMS_SHOWN = 5  # of each kind, in the summary; the file holds all
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What will be read: decided before the first frame is decoded."""
-
-    root: Path
-    dates: list[dt.date]
-    splits: dict[dt.date, str]
-    gauge_mm: dict[dt.date, float]
-    excluded: NDArray[np.bool_]
-    problems: list[Problem]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +37,7 @@ class DayResult:
 
 @click.command()
 @click.argument("archive", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=LocalPath())
 @click.option(
     "--lists",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -61,7 +51,7 @@ class DayResult:
 @click.option(
     "--size",
     type=click.IntRange(1, LARGEST_SIDE),
-    help="Pixels along a side.  [default: the exclusion map's, else 480]",
+    help="Pixels along a side.  [default: as the frames have]",
 )
 @click.option(
     "--interval-minutes",
@@ -117,7 +107,7 @@ def command(
       python -m data_pipeline ingest work/archive work/small.zarr
     """
     archive, store = archive.resolve(), store.resolve()  # the workers of a cluster stand in other folders
-    plan = make_plan(archive, lists=lists or archive, exclude=exclude, size=size)
+    plan = make_plan(archive, lists=lists, exclude=exclude, size=size)
     if strict and plan.problems:
         raise StoreError(f"--strict: {describe(plan.problems[0])}")
     log = ProblemLog(store.with_name(store.name + ".problems.jsonl"))
@@ -184,45 +174,6 @@ def ingest_day(
                 raise StoreError(f"--strict: {describe(problem)}")
     receipt = writer.write(date, day.minutes, day.frames)
     return DayResult(receipt=receipt, problems=day.problems)
-
-
-def make_plan(root: Path, *, lists: Path, exclude: Path | None, size: int | None) -> Plan:
-    """The days to read: those the lists name, or all there are where there is no list."""
-    if not (root / layout.FRAMES_FOLDER).is_dir():
-        raise StoreError(f"{root} has no folder {layout.FRAMES_FOLDER}/: not an archive in the HKO-7 layout.")
-    given = exclude or (root / layout.EXCLUSION_FILE if (root / layout.EXCLUSION_FILE).exists() else None)
-    excluded = layout.read_exclusion(given).excluded if given else np.zeros((size or 480, size or 480), bool)
-    if size is not None and excluded.shape != (size, size):
-        raise ConfigError(f"`--size` is {size}, but the exclusion map {given} is {excluded.shape}.")
-
-    there = set(_days_on_disk(root))
-    splits: dict[dt.date, str] = {}
-    gauges: dict[dt.date, float] = {}
-    for split, path in layout.find_day_lists(lists).items():
-        for date, millimetres in layout.read_day_list(path).items():
-            if date in splits:
-                raise StoreError(f"{date} is listed for {splits[date]} and for {split}. A day belongs to one split.")
-            splits[date], gauges[date] = split, millimetres
-    problems = []
-    if splits:
-        problems += [Problem(kind="missing-day", day=str(date)) for date in sorted(set(splits) - there)]
-        problems += [Problem(kind="unlisted-day", day=str(date)) for date in sorted(there - set(splits))]
-    dates = sorted(there & set(splits)) if splits else sorted(there)
-    if not dates:
-        raise StoreError(f"{root} holds no frames{' of a listed day' if splits else ''}.")
-    return Plan(root=root, dates=dates, splits=splits, gauge_mm=gauges, excluded=excluded, problems=problems)
-
-
-def _days_on_disk(root: Path) -> Iterable[dt.date]:
-    """The days that have a folder with anything in it."""
-    for folder in (root / layout.FRAMES_FOLDER).glob("[0-9][0-9][0-9][0-9]/[0-9][0-9]/[0-9][0-9]"):
-        year, month, day = (int(part) for part in folder.parts[-3:])
-        try:
-            date = dt.date(year, month, day)
-        except ValueError:
-            continue
-        if any(folder.iterdir()):
-            yield date
 
 
 class ProblemLog:

@@ -25,10 +25,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from nowcastlab.compiled import compiled
 from nowcastlab.errors import StoreError
 from nowcastlab.units import NOISE_BELOW_PIXEL
 
@@ -80,7 +80,7 @@ def count_levels(store: Store, days: Iterable[Day]) -> LevelCounts:
     return LevelCounts(counts=counts, frames=frames, grid=store.grid)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _add(counts: NDArray[np.uint32], pixels: NDArray[np.uint8]) -> None:
     # 2048 locations at a time: their counts are 2 MB, and stay in the cache while the frames pass
     frames, locations = pixels.shape

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,8 @@ from nowcastlab.stamps import minutes_from_datetime
 
 LARGEST_ARRAY_BYTES = 4 << 30  # one npz array is decompressed whole
 FRAMES_KEY, TIMES_KEY, MASK_KEY = "frames", "times", "mask"
+_EARLIEST, _LATEST = (minutes_from_datetime(dt.datetime(year, 1, 1)) for year in (1950, 2100))
+_PER_MINUTE = {"seconds": 60, "milliseconds": 60 * 10**3, "microseconds": 60 * 10**6, "nanoseconds": 60 * 10**9}
 _WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "j": 3}
 
 
@@ -38,6 +40,7 @@ class RadarSource:
     read: Callable[[int], NDArray[Any]]  # the frame at a position, as it is stored; missing values not-a-number
     units: str | None = None  # as the source says them, if it does
     valid: NDArray[np.bool_] | None = None  # a static mask, if there is one
+    chosen: dict[str, str] = field(default_factory=dict)  # of what else the source holds, for the store's attributes
     notes: list[str] = field(default_factory=list)  # what a user should know
     close: Callable[[], None] = lambda: None
 
@@ -50,16 +53,22 @@ def open_source(
         raise StoreError(f"There is no {path}.")
     if (path / "pixels" / "committed.json").exists():
         raise StoreError(f"{path} is a nowcastlab store already. `python -m data_pipeline info {path}` describes it.")
-    if path.suffix.lower() == ".npz":
+    kind = kind_of(path)
+    if kind == "npz":
         return _sequence(path, variable)
-    is_zarr = any((path / name).exists() for name in ("zarr.json", ".zgroup", ".zmetadata", ".zarray"))
-    if path.is_dir() and not is_zarr:
-        return _folder(path, variable, pattern)
-    if path.suffix.lower() == ".png":
+    if kind == "folder":
         return _folder(path, variable, pattern)
     from data_pipeline.radar_xarray import open_dataset
 
     return open_dataset(path, variable=variable, time=time, select=select)
+
+
+def kind_of(path: Path) -> Literal["npz", "folder", "xarray"]:
+    """As what a path is read; one PNG is as good as a folder of one."""
+    if path.suffix.lower() == ".npz":
+        return "npz"
+    is_zarr = any((path / name).exists() for name in ("zarr.json", ".zgroup", ".zmetadata", ".zarray"))
+    return "folder" if path.suffix.lower() == ".png" or (path.is_dir() and not is_zarr) else "xarray"
 
 
 # --- npz -------------------------------------------------------------------------------------------------------------
@@ -81,7 +90,13 @@ def _sequence(path: Path, variable: str | None) -> RadarSource:
         valid = load_array(path, MASK_KEY) != 0
         if valid.shape != shape[1:]:
             raise StoreError(f"`{MASK_KEY}` of {path} is {valid.shape}, its frames {shape[1:]}.")
-    return RadarSource(minutes=minutes_of_times(times), grid=shape[1:], read=frames.__getitem__, valid=valid)
+    return RadarSource(
+        minutes=minutes_of_times(times),
+        grid=shape[1:],
+        read=frames.__getitem__,
+        valid=valid,
+        chosen={"source_variable": name},
+    )
 
 
 def npz_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -124,6 +139,7 @@ def minutes_of_times(times: ArrayLike) -> NDArray[np.int64]:
     """Stamps as whole minutes, rounded. ISO text, datetimes, or integers that are minutes already."""
     values = np.asarray(times)
     if values.dtype.kind in "iu":
+        _check_minutes(values)
         return values.astype(np.int64)
     if values.dtype.kind not in "MUS":
         # numpy would take numbers with a fraction for seconds, where whole ones are minutes
@@ -137,6 +153,26 @@ def minutes_of_times(times: ArrayLike) -> NDArray[np.int64]:
     if np.isnat(moments).any():
         raise StoreError(f"{np.isnat(moments).sum()} of {len(moments)} frames have no time at all: leave them out.")
     return (moments.astype(np.int64) + 30) // 60
+
+
+def _check_minutes(stamps: NDArray[Any]) -> None:
+    """No radar is older than 1950: a stamp that says so, or lies far ahead, is counted in something else."""
+    outside = stamps[(stamps < _EARLIEST) | (stamps >= _LATEST)]
+    if len(outside):
+        raise StoreError(
+            f"As minutes since 1970-01-01 the time {outside[0]} is not between 1950 and 2100.{_guess(int(outside[0]))} "
+            "Give datetimes, ISO text, or whole minutes since 1970-01-01."
+        )
+
+
+def _guess(stamp: int) -> str:
+    for digits, pattern in ((12, "%Y%m%d%H%M"), (14, "%Y%m%d%H%M%S")):
+        if len(str(stamp)) == digits and stamp_of(str(stamp), pattern) is not None:
+            return f" It looks like a date written as {pattern}."
+    for unit, in_a_minute in _PER_MINUTE.items():
+        if _EARLIEST <= stamp // in_a_minute < _LATEST:
+            return f" It looks like {unit} since 1970."
+    return ""
 
 
 # --- a folder of frames ----------------------------------------------------------------------------------------------
@@ -163,6 +199,7 @@ def _folder(path: Path, variable: str | None, pattern: str) -> RadarSource:
         minutes=np.array(list(stamped.values()), np.int64),
         grid=_first_grid(paths, variable),
         read=read,
+        chosen={"source_variable": variable} if variable else {},
         notes=notes,
     )
 

@@ -76,6 +76,7 @@ def _source(
         grid=(array.sizes[y], array.sizes[x]),
         read=functools.partial(_read, array, path),
         units=array.attrs.get("units"),
+        chosen={"source_variable": str(array.name), "source_position": _positions(select)},
         notes=notes,
         close=dataset.close,
     )
@@ -135,6 +136,10 @@ def _trend(array: xr.DataArray, name: str) -> float:
     if values.ndim != 1 or len(values) < 2 or values.dtype.kind not in "iuf":
         return 0.0
     return float(values[-1]) - float(values[0])
+
+
+def _positions(select: dict[str, int]) -> str:
+    return ", ".join(f"{name}={position}" for name, position in sorted(select.items())) or "none"
 
 
 def _sizes(array: xr.DataArray) -> str:

@@ -76,6 +76,16 @@ class Regrid:
         known = share > 0.5
         return np.where(known, pixel_from_mmh(rate), np.uint8(0)), known
 
+    def attributes(self) -> dict[str, Any]:
+        """What made the bytes, for a store to go on only with the same. Text where JSON has no word: none, nan."""
+        return {
+            "source_units": self.units,
+            "source_scale": self.scale,
+            "source_offset": self.offset,
+            "source_missing": "none" if self.missing is None else str(self.missing),
+            "source_crop": list(self.part),
+        }
+
     def mask(self, valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """A static mask on the new grid: valid where most of a pixel's area is."""
         valid = self.part.of(valid)

@@ -34,7 +34,8 @@ SPLITS = ("train", "valid", "test", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class SplitCounts:
-    """A listed day counts as a day even when it has no frame, as in the paper's 812 / 50 / 131."""
+    """The days of the store, with frames or not yet. The paper counts days that are listed, 812 / 50 / 131 for HKO-7;
+    `ingest` leaves out the five of them that have no frame."""
 
     split: str
     first_year: int
@@ -161,8 +162,9 @@ def command(store: str, split: str | None, figure: Path | None, as_json: bool) -
     """Print the rain-rate table, the split counts and the average rain of each month of STORE.
 
     The classes and their names are those of Shi et al. 2017; their table for HKO-7 reads 90.25, 4.38, 2.46, 1.35, 1.14
-    and 0.42 %. Proportions are over valid pixels: not excluded, and no small echo. A day counts in #Days when it is
-    listed for a split, whether or not it has frames, as in the paper.
+    and 0.42 %. Proportions are over valid pixels: not excluded, and no small echo. #Days are those of the store, with
+    frames or not yet. The paper prints 812, 50 and 131 for HKO-7, the days that are listed; `ingest` leaves out those
+    without any frame, so that a whole HKO-7 has 808, 49 and 131 here.
 
     \b
     Examples:

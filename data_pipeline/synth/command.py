@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from data_pipeline.local_path import LocalPath
+from nowcastlab.cli.verbs import given
 from nowcastlab.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,10 +18,11 @@ if TYPE_CHECKING:
     from data_pipeline.synth.describe import Figure
 
 _DESCRIBE_DAYS = 12  # of weather; with fewer, a wet or dry spell more or less shows in the figures
+OF_TARGET = ("--archive", "--undenoised", "--off-grid")
 
 
 @click.command(name="synth")
-@click.argument("target", type=click.Path(path_type=Path), required=False)
+@click.argument("target", type=LocalPath(), required=False)
 @click.option(
     "--days", type=click.IntRange(1), help=f"How many days to make.  [default: {_DESCRIBE_DAYS}, with --describe]"
 )
@@ -47,7 +50,9 @@ _DESCRIBE_DAYS = 12  # of weather; with fewer, a wet or dry spell more or less s
 @click.option("--describe", is_flag=True, help="Write nothing; compare the rain with the HKO-7 test set.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw some hours of it into a PNG.")
 @click.option("--json", "as_json", is_flag=True, help="With --describe: print one JSON object, for scripts.")
+@click.pass_context
 def command(
+    ctx: click.Context,
     target: Path | None,
     days: int | None,
     size: int,
@@ -65,7 +70,8 @@ def command(
 
     Rain that moves, turns, grows and decays, with ground clutter, a sun spike, sea clutter and missing frames on top,
     calibrated to resemble the HKO-7 test set, which it is not. A frame depends on seed, size and its own minute alone:
-    a run cut short goes on where it stopped, and a longer one begins like a shorter one.
+    a longer run begins like a shorter one, and a store that was cut short goes on where it stopped. An archive is
+    written whole, into a new or empty folder: take away what is left of one that was cut short.
 
     A smaller size is a coarser picture of the same 512 km. The last sixth of the days is for testing, every sixth day
     before it for validation.
@@ -84,6 +90,10 @@ def command(
         raise click.UsageError(f"--describe writes nothing: leave out {target}.")
     if target is not None and days is None:
         raise click.UsageError("Say how many --days to make.")
+    if as_json and not describe:
+        raise click.UsageError("--json is for --describe: nothing else has figures to print.")
+    if target is None and (misplaced := given(ctx, *OF_TARGET)):
+        raise click.UsageError(f"{misplaced[0]} says what to write: name the TARGET, or leave it out.")
     plan = SyntheticPlan(
         start=start.date(),
         days=days or _DESCRIBE_DAYS,

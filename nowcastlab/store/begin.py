@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import itertools
+import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,8 @@ from nowcastlab.store import record as record_file
 from nowcastlab.store import schema
 from nowcastlab.store.record import MINUTES_PER_DAY, SPLITS, DayRecord, Record, sha256
 from nowcastlab.whole_files import write_atomically
+
+MAY_DIFFER = ("source",)  # of the attributes: days that are added may come from a file of another name
 
 
 def plan_record(
@@ -101,6 +104,7 @@ def go_on(path: Path, plan: Record, *, splits: Mapping[dt.date, str], keep_exclu
         before, now = getattr(begun, name), getattr(plan, name)
         if before != now:
             raise StoreError(f"{path} was begun with {name} {before}, now it is {now}. Choose another path.")
+    _check_attributes(path, begun.attributes, plan.attributes)
     if begun.excluded != plan.excluded:
         raise StoreError(
             f"{path} has another exclusion map than asked for now: it was denoised, or what the map is made from "
@@ -126,6 +130,19 @@ def go_on(path: Path, plan: Record, *, splits: Mapping[dt.date, str], keep_exclu
         schema.extend(schema.open_for_writing(path), record)
         write_atomically(path / record_file.FILE_NAME, record.dumps())
     return record
+
+
+def _check_attributes(path: Path, begun: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Days written under other attributes, such as units, would not be what the record says of them.
+
+    Only what both state is compared: an older version stated less.
+    """
+    for name, now in json.loads(record_file.canonical(dict(asked))).items():  # as the record has them: no tuples
+        if name in begun and name not in MAY_DIFFER and begun[name] != now:
+            raise StoreError(
+                f"{path} was begun with {name} {begun[name]}, now it is {now}: what is in it would stay as it "
+                "is. Ask for what it was begun with, or choose another path."
+            )
 
 
 def read_record(path: Path) -> Record:

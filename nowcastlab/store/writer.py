@@ -157,7 +157,8 @@ class StoreWriter:
 
 
 def _local(path: str | Path) -> Path:
-    if "://" in str(path):
+    # A Path has lost a slash: it would make a folder `s3:` here.
+    if str(path).partition("/")[0].endswith(":"):
         raise ConfigError(f"A store is written to a local path, not to {path}. Build it here, then copy the folder.")
     return Path(path)
 

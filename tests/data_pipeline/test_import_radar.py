@@ -219,12 +219,22 @@ def test_an_array_of_objects_is_never_unpickled(tmp_path: Path) -> None:
         (np.array([25_920_000.0, 25_920_010.0]), "The times are float64: give ISO text, datetimes, or whole minutes"),
         (np.array(["2021-07-03T00:00", "NaT"], "datetime64[s]"), "1 of 2 frames have no time at all"),
         (np.array(["2021-07-03T00:00", "noon"]), "Cannot read the times as ISO dates"),
+        (MINUTES[:2] * 60, "not between 1950 and 2100. It looks like seconds since 1970. Give datetimes, ISO text, or"),
+        (MINUTES[:2] * 60_000, f"the time {MINUTES[0] * 60_000} is not .* It looks like milliseconds since 1970"),
+        (np.array([202107032340, 202107032350]), "It looks like a date written as %Y%m%d%H%M. Give datetimes"),
+        (np.array([0, 2**63], np.uint64), f"the time {2**63} is not between 1950 and 2100. Give datetimes"),
     ],
 )
 def test_times_that_are_none_are_refused(tmp_path: Path, times: np.ndarray, message: str) -> None:
     np.savez(tmp_path / "s.npz", frames=np.zeros((2, 3, 3)), times=times)
     with pytest.raises(StoreError, match=message):
         run(tmp_path / "s.npz", tmp_path / "s.zarr", "--units", "dBZ")
+
+
+def test_whole_minutes_before_1970_are_times_like_any_other(tmp_path: Path) -> None:
+    source = save_sequence(tmp_path / "s.npz", [-20, -10], np.zeros((2, 3, 3)))
+    run(source, tmp_path / "s.zarr", "--units", "dBZ")
+    assert [day.date for day in open_store(str(tmp_path / "s.zarr")).days] == [dt.date(1969, 12, 31)]
 
 
 # --- units and grids -------------------------------------------------------------------------------------------------
@@ -356,6 +366,80 @@ def test_run_again_it_adds_what_is_new_and_refuses_what_is_other(tmp_path: Path)
     assert summary["digest"] == run(both, tmp_path / "at_once.zarr", *options)["digest"]
     with pytest.raises(StoreError, match="was begun with interval_minutes 10, now it is 5"):
         run(both, tmp_path / "s.zarr", "--units", "dBZ", "--interval-minutes", "5", "--title", "mine")
+
+
+@pytest.mark.parametrize(
+    ("corrected", "message"),
+    [
+        (["--units", "mm/h"], "begun with source_units dBZ, now it is mm/h"),
+        (["--scale", "0.5"], "begun with source_scale 1.0, now it is 0.5"),
+        (["--offset", "-32"], "begun with source_offset 0.0, now it is -32.0"),
+        (["--missing", "255"], "begun with source_missing none, now it is 255.0"),
+        (["--crop", "1,0,4"], "begun with source_crop [0, 0, 4, 4], now it is [1, 0, 4, 4]"),
+        (["--variable", "filtered"], "begun with source_variable frames, now it is filtered"),
+    ],
+)
+def test_run_again_with_values_read_otherwise_it_does_not_report_what_is_not_in_the_store(
+    tmp_path: Path, corrected: list[str], message: str
+) -> None:
+    frames = np.random.default_rng(5).uniform(0, 40, (2, 6, 6))
+    np.savez(tmp_path / "s.npz", frames=frames, filtered=frames / 2, times=MINUTES[:2])
+    options = ("--units", "dBZ", "--crop", "0,0,4")
+    digest = run(tmp_path / "s.npz", tmp_path / "s.zarr", *options)["digest"]
+    with pytest.raises(StoreError, match=re.escape(message)):
+        run(tmp_path / "s.npz", tmp_path / "s.zarr", *options, *corrected)  # of an option given twice the last counts
+    assert run(tmp_path / "s.npz", tmp_path / "s.zarr", *options)["digest"] == digest
+
+
+def test_another_position_of_a_further_dimension_is_not_added_to_a_store(dbz: np.ndarray, tmp_path: Path) -> None:
+    both = xr.concat([dataset(dbz - 5), dataset(dbz)], dim="elevation")
+    both.to_netcdf(tmp_path / "radar.nc", engine="scipy")
+    options = ("--variable", "DBZH", "--units", "dBZ", "--select")
+    run(tmp_path / "radar.nc", tmp_path / "s.zarr", *options, "elevation=0")
+    with pytest.raises(StoreError, match="begun with source_position elevation=0, now it is elevation=1"):
+        run(tmp_path / "radar.nc", tmp_path / "s.zarr", *options, "elevation=1")
+
+
+def test_a_missing_value_that_is_no_number_can_be_put_on_record(tmp_path: Path) -> None:
+    source = save_sequence(tmp_path / "s.npz", [0, 10], np.zeros((2, 2, 2)))
+    run(source, tmp_path / "s.zarr", "--units", "dBZ", "--missing", "nan")
+    assert open_store(str(tmp_path / "s.zarr")).attributes["source_missing"] == "nan"
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_a_url_to_write_to_is_refused_and_no_folder_is_made_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = save_sequence(tmp_path / "s.npz", [0, 10], np.zeros((2, 2, 2)))
+    result = CliRunner().invoke(command, [str(source), "s3://bucket/s.zarr", "--units", "dBZ", "--km-per-pixel", "1"])
+    assert result.exit_code == 2
+    assert "s3://bucket/s.zarr is not a local path. Write to one, then copy the folder." in result.output
+    assert list(tmp_path.iterdir()) == [source]
+
+
+@pytest.mark.parametrize(
+    ("source", "option", "message"),
+    [
+        ("s.npz", ["--time", "t"], "--time is for what xarray opens"),
+        ("s.npz", ["--select", "elevation=0"], "--select is for what xarray opens"),
+        ("s.npz", ["--pattern", "%Y%m%d%H%M"], "--pattern is for folders"),
+        ("frames", ["--select", "elevation=0"], "--select is for what xarray opens"),
+        ("radar.nc", ["--pattern", "%Y"], "--pattern is for folders"),
+    ],
+)
+def test_an_option_that_a_source_does_not_heed_is_refused(
+    tmp_path: Path, source: str, option: list[str], message: str
+) -> None:
+    (tmp_path / "frames").mkdir()
+    (tmp_path / "s.npz").touch()
+    (tmp_path / "radar.nc").touch()
+    arguments = [str(tmp_path / source), str(tmp_path / "s.zarr"), "--km-per-pixel", "1", *option]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 2
+    assert message in result.output
 
 
 def test_a_store_is_not_imported_into_a_store(tmp_path: Path) -> None:

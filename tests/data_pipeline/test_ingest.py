@@ -14,11 +14,13 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pytest
 from click.testing import CliRunner, Result
 
 from data_pipeline import archive_layout as layout
+from data_pipeline.archive_plan import make_plan
 from data_pipeline.ingest import command
-from nowcastlab.errors import StoreError
+from nowcastlab.errors import ConfigError, StoreError
 from nowcastlab.store import check, open_store
 from nowcastlab.units import valid_pixels
 
@@ -214,3 +216,67 @@ def test_a_day_in_two_splits_is_refused(tmp_path: Path) -> None:
     result = run(archive, tmp_path / "s.zarr")
     assert "2014-06-01 is listed for train and for valid" in str(result.exception)
     assert not (tmp_path / "s.zarr").exists()
+
+
+# --- what is refused before a frame is decoded -----------------------------------------------------------------------
+
+
+def test_a_folder_given_for_its_lists_that_has_none_is_refused(tmp_path: Path) -> None:
+    archive, lists = make_archive(tmp_path / "archive", DAYS[:3]), tmp_path / "lists"
+    lists.mkdir()
+    (lists / "hko7_rainy_train.txt").write_text("20140601, 1.0\n")  # almost
+    result = run(archive, tmp_path / "s.zarr", "--lists", lists)
+    assert isinstance(result.exception, StoreError)
+    assert f"{lists} has no list of days: --lists looks for NAME_rainy_{{train,valid,test}}_days.txt in it" in str(
+        result.exception
+    )
+    assert not (tmp_path / "s.zarr").exists()
+
+
+def test_without_a_map_the_grid_is_the_frames_own_whatever_the_first_one_is(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path / "archive", DAYS[:3])
+    layout.frame_path(archive, at(DAYS[0], 0, 0)).write_bytes(b"not a picture")
+    huge_png(layout.frame_path(archive, at(DAYS[0], 0, 6)))
+    cv2.imwrite(str(layout.frame_path(archive, at(DAYS[0], 0, 12))), np.zeros((SIZE, SIZE + 1), np.uint8))
+    assert make_plan(archive, lists=None, exclude=None, size=None).excluded.any()  # the map is not refused for them
+    (archive / layout.EXCLUSION_FILE).unlink()
+    plan = make_plan(archive, lists=None, exclude=None, size=None)
+    assert plan.excluded.shape == (SIZE, SIZE)
+    assert not plan.excluded.any()
+
+
+@pytest.mark.parametrize("by", ["size", "map"])
+def test_a_grid_that_no_frame_has_is_refused_before_anything_is_written(tmp_path: Path, by: str) -> None:
+    archive = make_archive(tmp_path / "archive", DAYS[:3])
+    if by == "map":
+        other = np.zeros((30, 30), bool)
+        layout.write_exclusion(archive, layout.ExclusionMap(other, other))
+        asked = f"the exclusion map {archive / layout.EXCLUSION_FILE} is 30x30. Give the map made for them"
+    else:
+        (archive / layout.EXCLUSION_FILE).unlink()
+        asked = "`--size` is 30. Leave --size out to take theirs."
+    result = run(archive, tmp_path / "s.zarr", *(("--size", 30) if by == "size" else ()))
+    assert isinstance(result.exception, ConfigError)
+    assert f"The frames of {archive} are 20x20, but {asked}" in str(result.exception)
+    assert not (tmp_path / "s.zarr").exists()
+
+
+def test_an_archive_without_one_frame_that_can_be_read_is_refused_and_the_first_named(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path / "archive", DAYS[:3])
+    for path in (archive / layout.FRAMES_FOLDER).rglob("*.png"):
+        path.write_bytes(b"not a picture")
+    result = run(archive, tmp_path / "s.zarr")
+    assert isinstance(result.exception, StoreError)
+    assert "can be read. The first, radarPNG/2014/06/01/RAD140601000000.png: not a PNG file." in str(result.exception)
+    assert not (tmp_path / "s.zarr").exists()
+
+
+def test_a_url_to_write_to_is_refused_and_no_folder_is_made_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = make_archive(tmp_path / "archive", DAYS[:3])
+    monkeypatch.chdir(tmp_path)
+    result = run(archive, "s3://bucket/s.zarr")
+    assert result.exit_code == 2
+    assert "s3://bucket/s.zarr is not a local path. Write to one, then copy the folder." in result.output
+    assert list(tmp_path.iterdir()) == [archive]

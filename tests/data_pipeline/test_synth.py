@@ -287,9 +287,27 @@ def test_the_command_describes_for_a_script_and_draws(tmp_path: Path) -> None:
         (["x.zarr"], "Say how many --days"),
         (["x.zarr", "--describe"], "--describe writes nothing"),
         (["x.zarr", "--days", "0"], "0 is not in the range"),
+        (["x.zarr", "--days", "2", "--json"], "--json is for --describe"),
+        (["--picture", "x.png", "--json"], "--json is for --describe"),
+        (["--describe", "--undenoised"], "--undenoised says what to write: name the TARGET"),
+        (["s3://bucket/x.zarr", "--days", "2"], "s3://bucket/x.zarr is not a local path. Write to one"),
+        (["s3://bucket/archive", "--days", "2", "--archive"], "s3://bucket/archive is not a local path. Write to one"),
     ],
 )
-def test_a_mistaken_command_says_what_to_do(arguments: list[str], message: str) -> None:
+def test_a_mistaken_command_says_what_to_do_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 2
     assert message in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_help_promises_to_go_on_for_stores_only(tmp_path: Path) -> None:
+    words = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    assert "a store that was cut short goes on where it stopped. An archive is written whole, into a new" in words
+    arguments = [str(tmp_path / "a"), "--archive", "--days", "1", "--size", "40", "--interval-minutes", "720"]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    result = CliRunner().invoke(command, arguments)
+    assert "is there already. Name a new folder: an archive is written whole" in str(result.exception)

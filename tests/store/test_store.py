@@ -36,7 +36,12 @@ SPLITS = {DATES[0]: "train", DATES[1]: "valid", DATES[2]: "test"}
 
 
 def begin(
-    path: Path, *, dates: list[dt.date] = DATES, title: str = "test", splits: dict[dt.date, str] = SPLITS
+    path: Path,
+    *,
+    dates: list[dt.date] = DATES,
+    title: str = "test",
+    splits: dict[dt.date, str] = SPLITS,
+    attributes: dict[str, object] | None = None,
 ) -> StoreWriter:
     excluded = np.zeros(GRID, bool)
     excluded[0] = True
@@ -50,6 +55,7 @@ def begin(
         excluded=excluded,
         splits=splits,
         gauge_mm={DATES[0]: 1.5},
+        attributes=attributes,
     )
 
 
@@ -167,6 +173,22 @@ def test_a_store_begun_otherwise_is_refused(path: Path) -> None:
         begin(path, title="other")
     with pytest.raises(StoreError, match=r"Days can only be added after the last one"):
         begin(path, dates=[DATES[0], dt.date(2015, 5, 3)])
+
+
+def test_days_made_otherwise_are_not_added_to_a_store_and_the_attribute_is_named(tmp_path: Path) -> None:
+    begin(tmp_path / "s.zarr", attributes={"source_units": "dBZ", "corner": (1, 2)}).close()
+    begin(tmp_path / "s.zarr", attributes={"source_units": "dBZ", "corner": (1, 2)}).close()
+    with pytest.raises(StoreError, match=r"begun with source_units dBZ, now it is mm/h.*or choose another path"):
+        begin(tmp_path / "s.zarr", attributes={"source_units": "mm/h", "corner": (1, 2)})
+    assert open_store(str(tmp_path / "s.zarr")).attributes["source_units"] == "dBZ"
+
+
+def test_another_source_and_attributes_that_only_one_side_states_do_not_keep_a_store_from_going_on(
+    tmp_path: Path,
+) -> None:
+    begin(tmp_path / "s.zarr", attributes={"source": "may.nc", "note": "by hand"}).close()
+    with begin(tmp_path / "s.zarr", attributes={"source": "june.nc", "source_scale": 0.5}) as writer:
+        assert writer.missing == tuple(DATES)
 
 
 def test_days_asked_for_in_another_split_are_refused(path: Path) -> None:
@@ -355,3 +377,5 @@ def test_no_store_says_how_to_make_one(tmp_path: Path) -> None:
 def test_a_remote_target_is_refused_for_writing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="written to a local path, not to s3://bucket/x"):
         StoreWriter.open("s3://bucket/x")
+    with pytest.raises(ConfigError, match="written to a local path, not to s3:/bucket/x"):
+        StoreWriter.open(Path("s3://bucket/x"))  # which is a Path's way to write it
