@@ -68,12 +68,19 @@ def machines() -> list[dict[str, float]]:
 
 
 def map_unordered(
-    work: Callable[[Item], Result], items: Iterable[Item], *, label: str, unit: str, cpus_each: float = 1
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    label: str,
+    unit: str,
+    cpus_each: float = 1,
+    at_once: int | None = None,
 ) -> Iterator[tuple[Item, Result]]:
     """Do `work` on every item, somewhere in the cluster, and give each result as it comes.
 
-    At most a few items more than there are CPUs are under way, so that results do not pile up. An exception in the work
-    is raised here as itself. Leaving the loop early calls off what has not begun.
+    At most a few items more than there are CPUs are under way, so that results do not pile up; or `at_once`, on a
+    cluster that is not all ours. An exception in the work is raised here as itself. Leaving the loop early calls off
+    what has not begun.
     """
     import ray
 
@@ -86,7 +93,7 @@ def map_unordered(
     with progress(total=len(waiting), label=label, unit=unit) as bar:
         try:
             while waiting or under_way:
-                while waiting and len(under_way) < 2 * cpus():
+                while waiting and len(under_way) < (at_once or 2 * cpus()):
                     item = waiting.pop()
                     under_way[task.remote(item)] = item
                 (done,), _ = ray.wait(list(under_way), num_returns=1)

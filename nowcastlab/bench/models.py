@@ -8,15 +8,22 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
-    from nowcastlab.models.encoder_forecaster import EncoderForecaster
+    from nowcastlab.models import Forecaster
 
-PAPER_UPDATES = {"mnist": 200_000, "hko7": 100_000}  # of batches of 4, as the `paper` scale trains
-PAPER_BATCH = 4
+# (dataset, whether a CNN): batch and updates of the `paper` scale
+PAPER_TRAINING = {
+    ("mnist", False): (4, 200_000),
+    ("mnist", True): (32, 100_000),
+    ("hko7", False): (4, 100_000),
+    ("hko7", True): (8, 80_000),
+}
 SMALL_SCALES = ("demo", "laptop")
 SMALL_WIDTHS, SMALL_SIDE = (8, 16, 32), 32  # like theirs, with the paper's flow net of 32 filters
 PRODUCT_SIDE, PRODUCTS = 1536, 3  # the matrix product whose rate is this machine's
@@ -60,7 +67,7 @@ class Cost:
     multiple=True,
     default=("traj-l13", "conv-k5-d1"),
     show_default=True,
-    help="Recurrent network to measure; may be repeated.",
+    help="Network to measure; may be repeated.",
 )
 @click.option(
     "--dataset",
@@ -96,7 +103,9 @@ class Cost:
     help="How many rounds; each contender runs once in each.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
+@click.pass_context
 def command(
+    ctx: click.Context,
     models: tuple[str, ...],
     dataset: str,
     batches: tuple[int, ...],
@@ -108,18 +117,21 @@ def command(
     rounds: int,
     as_json: bool,
 ) -> None:
-    """Measure a training step of the recurrent networks.
+    """Measure a training step of the networks.
 
-    Beside each runs the same network written plainly (a loop over links, gate by gate, step by step; it lives with the
-    tests) and a plain matrix product, in turn, in one process. A step is forward, loss, backward and Adam, at the
-    paper's size; with --small also for the networks of demo and laptop scale, and for others as narrow with the flow
-    net as wide as the paper's. The flow net's 5x5 convolutions run at the rate of the products and are the same in
-    both, so where they are most of the work the plain network is not much slower.
+    Beside each recurrent one runs the same network written plainly (a loop over links, gate by gate, step by step; it
+    lives with the tests), beside all a plain matrix product, in turn, in one process. A step is forward, loss, backward
+    and Adam, at the paper's size; with --small also for the networks of demo and laptop scale, and for others as narrow
+    with the flow net as wide as the paper's. The flow net's 5x5 convolutions run at the rate of the products and are
+    the same in both, so where they are most of the work the plain network is not much slower.
 
     Counted as FLOPs are the convolutions and matrix products of forward and backward, two operations a multiply-add;
     not sampling, gates or activations. "of products" is their rate in a step over that of a 1536 x 1536 product, by
     whichever of torch's two libraries is the faster here.
-    Hours are those of a trial at the paper's scale on this machine, training alone, for the paper's batch.
+    "of products" and "x plain" are ratios of CPU seconds, of all threads together, since waiting for a core that others
+    use says nothing about the code; the rest is wall time.
+    Hours are those of a trial at the paper's scale on this machine, training alone, for the paper's batch: 4, and of
+    CNNs 32 on moving digits and 8 on radar.
 
     A full run takes some minutes; the paper's HKO-7 networks take half a minute a step on one core.
 
@@ -127,6 +139,7 @@ def command(
     Examples:
       nowcastlab bench models
       nowcastlab bench models --model traj-l13 --batch 1 --no-small --rounds 5
+      nowcastlab bench models --model conv2d --model conv3d --batch 32 --no-small
       nowcastlab bench models --memory
       nowcastlab bench models --dataset hko7 --model trajgru --batch 1 --memory --checkpointing --no-reference
     """
@@ -134,6 +147,10 @@ def command(
 
     from nowcastlab.training import machine
 
+    if checkpointing and not memory:
+        raise click.UsageError("--checkpointing is measured in memory: add --memory.")
+    if small and dataset != "mnist" and ctx.get_parameter_source("small") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(f"--small is of moving digits, and --dataset is {dataset}: leave out one of them.")
     if dataset != "mnist":
         small = False
         if models == ("traj-l13", "conv-k5-d1"):
@@ -179,6 +196,7 @@ def measure(case: Case, *, rounds: int, with_reference: bool) -> Cost:
 
     from nowcastlab.bench.reference import load_reference
     from nowcastlab.bench.timing import interleave
+    from nowcastlab.config.network import is_cnn
     from nowcastlab.models.flops import count_flops
     from nowcastlab.models.warp import product
 
@@ -189,7 +207,8 @@ def measure(case: Case, *, rounds: int, with_reference: bool) -> Cost:
         "products (MKL)": lambda: [left @ right for _ in range(PRODUCTS)],
         "products (oneDNN)": lambda: [product(left, right) for _ in range(PRODUCTS)],
     }
-    if with_reference:
+    cnn = is_cnn(case.name, case.dataset)
+    if with_reference and not cnn:
         forecast = load_reference().forecast
         contenders["reference"] = training_step(model, lambda: forecast(model, frames, leads))
     timings = interleave(contenders, rounds=rounds)
@@ -200,28 +219,29 @@ def measure(case: Case, *, rounds: int, with_reference: bool) -> Cost:
     ours = timings["ours"]
     products = map(min, timings["products (MKL)"].cpu_s, timings["products (oneDNN)"].cpu_s)
     shares = [(flops / mine) / (product_flops / theirs) for mine, theirs in zip(ours.cpu_s, products, strict=True)]
-    paper_scale = case.batch == PAPER_BATCH and case.scale == "paper" and not case.width
+    paper_batch, paper_updates = PAPER_TRAINING[case.dataset, cnn]
+    paper_scale = case.batch == paper_batch and case.scale == "paper" and not case.width
     return Cost(
         case=case,
         step_ms=1e3 * ours.median_s,
         frames_per_second=batch * (steps + leads) / ours.median_s,
         step_gflops=flops / 1e9,
         share_of_product_rate=statistics.median(shares),
-        ratio_to_reference=ours.ratio_to(timings["reference"], cpu=True) if with_reference else None,
-        paper_hours=ours.median_s * PAPER_UPDATES[case.dataset] / 3600 if paper_scale else None,
+        ratio_to_reference=ours.ratio_to(timings["reference"], cpu=True) if "reference" in timings else None,
+        paper_hours=ours.median_s * paper_updates / 3600 if paper_scale else None,
     )
 
 
-def prepare(case: Case) -> tuple[EncoderForecaster, Any, int]:
+def prepare(case: Case) -> tuple[Forecaster, Any, int]:
     """The network, as it is some way into training (links that look around), a batch, and how far to forecast."""
     import torch
 
     from nowcastlab.config import mnist_config
-    from nowcastlab.errors import ConfigError
+    from nowcastlab.config.network import check_trainable
     from nowcastlab.models import build
-    from nowcastlab.models.encoder_forecaster import EncoderForecaster
     from nowcastlab.models.zoo import SETTINGS
 
+    check_trainable(case.name, case.dataset)
     setting = SETTINGS[case.dataset]
     height, width = setting.height, setting.width
     overrides: dict[str, Any] = {}
@@ -232,8 +252,6 @@ def prepare(case: Case) -> tuple[EncoderForecaster, Any, int]:
         config = mnist_config(case.name, scale=case.scale)
         overrides, height, width = dict(config.overrides), config.data.height, config.data.width
     model = build(case.name, case.dataset, checkpointing=case.checkpointing, **overrides)
-    if not isinstance(model, EncoderForecaster):
-        raise ConfigError(f"{case.name} is not a recurrent network, which this compares. Try traj-l13 or conv-k5-d1.")
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -242,7 +260,7 @@ def prepare(case: Case) -> tuple[EncoderForecaster, Any, int]:
     return model, torch.rand(case.batch, setting.in_frames, height, width, generator=generator), setting.leads
 
 
-def training_step(model: EncoderForecaster, forecast: Callable[[], Any]) -> Callable[[], None]:
+def training_step(model: Forecaster, forecast: Callable[[], Any]) -> Callable[[], None]:
     """Forward, loss, backward, Adam. The learning rate is too small to change what is being measured."""
     import torch
 
@@ -261,6 +279,8 @@ def training_step(model: EncoderForecaster, forecast: Callable[[], Any]) -> Call
 
 def report_memory(cases: list[Case], *, threads: int, checkpointing: bool, with_reference: bool, as_json: bool) -> None:
     """Print the peak memory of each case, ours beside the plain network's."""
+    from nowcastlab.config.network import is_cnn
+
     rows: list[dict[str, Any]] = []
     if not as_json:
         click.echo(f"Peak memory of a process that takes one training step; {threads} thread(s)")
@@ -268,11 +288,11 @@ def report_memory(cases: list[Case], *, threads: int, checkpointing: bool, with_
     for case in cases:
         mine = Case(**{**asdict(case), "checkpointing": checkpointing})
         row = {"case": asdict(mine), "ours_gib": peak_gib(mine, threads=threads, reference=False)}
-        if with_reference:
+        if with_reference and not is_cnn(case.name, case.dataset):
             row["reference_gib"] = peak_gib(case, threads=threads, reference=True)
         rows.append(row)
         if not as_json:
-            plain = f"{row['reference_gib']:.2f} GiB" if with_reference else ""
+            plain = f"{row['reference_gib']:.2f} GiB" if "reference_gib" in row else ""
             ours = f"{row['ours_gib']:.2f} GiB"
             click.echo(f"{case.title:38}{ours:>10}{plain:>10}")
     if as_json:
@@ -297,8 +317,6 @@ def peak_gib(case: Case, *, threads: int, reference: bool) -> float:
 
 def take_one_step(job: str) -> float:
     """What the process of `peak_gib` does: its peak resident memory in GiB after one training step."""
-    import resource
-
     import torch
 
     from nowcastlab.bench.reference import load_reference
@@ -311,8 +329,18 @@ def take_one_step(job: str) -> float:
         training_step(model, lambda: forecast(model, frames, leads))()
     else:
         training_step(model, lambda: model(frames, leads))()
+    return peak_bytes() / 2**30
+
+
+def peak_bytes() -> int:
+    """Of this process so far. What getrusage says on Linux begins with the peak of the process it was started by."""
+    import resource
+
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**30 if sys.platform == "darwin" else 2**20)  # bytes there, kibibytes elsewhere
+    return peak * (1 if sys.platform == "darwin" else 1024)
 
 
 if __name__ == "__main__":

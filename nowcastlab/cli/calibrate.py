@@ -87,6 +87,8 @@ def command(
         raise click.UsageError(
             "--seeds and --episodes are both empty, so there is no setting to try. Give one of them."
         )
+    if figures:
+        figures.mkdir(parents=True, exist_ok=True)  # a folder that cannot be made is said before minutes of work
     chosen = truths or tuple(TRUTHS)
     rates, checks = [], []
     options = {"simulations": simulations, "seed": seed}
@@ -101,19 +103,18 @@ def command(
                 checks += power_check(
                     truth, advantage=advantage, seeds=n, episodes=PAPER_EPISODES, watch=watch, **options
                 )
+    if as_json:
+        click.echo(json.dumps({"no_difference": _plain(rates), "power": _plain(checks)}, allow_nan=False))
+    else:
+        if rates:
+            click.echo(_rates_text(rates, simulations))
+        if checks:
+            click.echo(_power_text(checks))
     if figures:
         from nowcastlab.figures.calibration import draw_example_power, draw_rates
 
-        figures.mkdir(parents=True, exist_ok=True)
         for name, figure in (("calibration", draw_rates(rates)), ("power", draw_example_power())):
             figure.savefig(figures / f"{name}.png", dpi=110, metadata={"Software": None})
-    if as_json:
-        click.echo(json.dumps({"no_difference": _plain(rates), "power": _plain(checks)}, allow_nan=False))
-        return
-    if rates:
-        click.echo(_rates_text(rates, simulations))
-    if checks:
-        click.echo(_power_text(checks))
 
 
 def _numbers(option: str, text: str) -> list[int]:

@@ -93,7 +93,7 @@ def disk() -> Iterator[Finding]:
         yield Finding(what="disk", state=PROBLEM, found=found, todo="Free some space, or run in another folder.")
     elif free < GOOD_DISK_GB:
         yield Finding(
-            what="disk", state=NOTE, found=found, todo="Enough for the demo; a store of all of HKO-7 takes about 5 GB."
+            what="disk", state=NOTE, found=found, todo="Enough for the demo; a store of all of HKO-7 takes about 4 GB."
         )
     else:
         yield Finding(what="disk", state=OK, found=found)

@@ -56,7 +56,7 @@ RADAR_ONLY = ("--store", "--setting", "--split", "--by-scale", "--pictures", *OF
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Offline: so many processes; with more than one, over Ray.",
+    help="Offline, on the CPU: so many processes at once; with more than one, over Ray.",
 )
 @click.option(
     "--by-scale", is_flag=True, help="Also skill by distance (fractions skill score) and spectra; several times slower."
@@ -137,6 +137,8 @@ def command(
         if setting != other and (misplaced := given(ctx, *options)):
             raise click.UsageError(f"{misplaced[0]} is for --setting {other}: {setting}, it would change nothing.")
     place = pick_device(device)
+    if workers > 1 and place.type != "cpu":
+        raise click.UsageError(f"--workers {workers} is for the CPU, and this is {place}: add --device cpu.")
     subject = open_forecaster(what, which=which, device=place)
     folder = out or subject.folder or Path("work/baselines") / subject.name
     if subject.config is not None and isinstance(subject.config.data, DigitsData):
@@ -165,7 +167,11 @@ def command(
     click.echo(_plan(run), err=as_json)
     scores = run.known() if not again else None
     if scores is not None:
-        click.echo("Scored before: these are the scores in the folder. --again scores anew.", err=as_json)
+        if given(ctx, "--pictures") and not run.has_pictures(pictures):
+            raise click.UsageError(
+                f"{folder} was scored before, with fewer pictures: --pictures {pictures} needs --again, to score anew."
+            )
+        click.echo("Scored before: these are the scores in the folder. --again scores and draws anew.", err=as_json)
     else:
         scores = run.scored(pictures, again=again)
     files = run.files()

@@ -125,15 +125,23 @@ class Evaluation:
         self.folder.mkdir(parents=True, exist_ok=True)
         if again:
             shutil.rmtree(self._online_folder, ignore_errors=True)
-        rows = rainy_windows(self.store, self.sequences, self.benchmark, pictures)
+        rows = self._worth_a_look(pictures)
         scores, forecasts = (self._online if self.setting == "online" else self._offline)(rows)
         for old in self.files():
             old.unlink()
-        draw(self, scores, forecasts)
         write_atomically(self.facts_file, json.dumps(self.facts, indent=1).encode())
-        save_scores(self.scores_file, scores)  # last: where it is, all of it is
+        save_scores(self.scores_file, scores)  # after the facts: without them it would be nobody's
         shutil.rmtree(self._online_folder, ignore_errors=True)
+        draw(self, scores, forecasts)  # last: a picture that cannot be drawn takes no hours of scoring with it
         return scores
+
+    def has_pictures(self, count: int) -> bool:
+        """Whether the folder has so many, or as many as there are windows for."""
+        drawn = list(self.folder.glob(f"forecast-{self.setting}-*.gif"))
+        return len(drawn) >= len(self._worth_a_look(count))
+
+    def _worth_a_look(self, pictures: int) -> list[int]:
+        return rainy_windows(self.store, self.sequences, self.benchmark, pictures)
 
     def _offline(self, rows: list[int]) -> tuple[SequenceScores, dict[int, Any]]:
         run = OfflineRun(
@@ -148,7 +156,7 @@ class Evaluation:
         with threads(1 if self.device.type == "cpu" else 0):  # as workers have, for the same last bits
             if self.workers > 1 and self.device.type == "cpu":
                 engine.connect(cpus=self.workers)
-                scores = sharded_scores(replace(run, store=_from_anywhere(self.store)))
+                scores = sharded_scores(replace(run, store=_from_anywhere(self.store)), workers=self.workers)
             else:
                 scores = run.scores(watch=lambda batches: progress(batches, label="evaluate", unit="batch"))
             forecasts = {}

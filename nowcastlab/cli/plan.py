@@ -83,14 +83,18 @@ def command(sweep: Path, scale: str, gpus: int, seeds: str, store: str | None, a
     Examples:
       nowcastlab plan sweeps/hko7_benchmark.py --scale paper --gpus 8
       nowcastlab plan sweeps/hko7_benchmark.py --gpus 21 --tflops 20 --price 3.2      a faster machine
-      nowcastlab plan sweeps/links_vs_kernel.py --seeds 1,2,3,4,5,6,7,8,9,10 --json
+      nowcastlab plan sweeps/links_vs_kernel.py --scale laptop --seeds 1,2,3,4,5,6,7,8,9,10 --json
     """
-    from nowcastlab.cli.sweep import parse_seeds
+    from nowcastlab.cli.sweep import parse_seeds, store_parameter
     from nowcastlab.sweep.capacity import Assumptions, outlook
 
     assumptions = Assumptions(**{name: value for name, value in given.items() if value is not None})
+    build = load_build(sweep)
+    reads_store = store_parameter(build) is not None
+    if store is not None and not reads_store:
+        raise click.UsageError(f"--store {store} is for sweeps of radar, and {sweep} reads no store: leave it out.")
     with _store_for(store) as path:
-        planned = load_sweep(sweep, scale, parse_seeds(seeds), path)
+        planned = build(scale, parse_seeds(seeds), *([path] if reads_store else []))
         work = [_work(trial, measured=store) for trial in planned.trials]
     rows = [outlook(work, count, assumptions) for count in sorted({*COUNTS, gpus})]
     if as_json:
@@ -99,10 +103,8 @@ def command(sweep: Path, scale: str, gpus: int, seeds: str, store: str | None, a
         click.echo(_text(planned, work, rows, gpus, assumptions))
 
 
-def load_sweep(path: Path, scale: str, seeds: tuple[int, ...], store: str) -> Sweep:
-    """The sweep that a file would run: its function of the file's own name, which builds and starts nothing."""
-    from nowcastlab.cli.sweep import store_parameter
-
+def load_build(path: Path) -> Callable[..., Sweep]:
+    """What gives the sweep that a file would run, and starts nothing: its function of the file's own name."""
     spec = importlib.util.spec_from_file_location(f"planned_{path.stem}", path)  # its own may be that of a library
     build: Callable[..., Sweep] | None = None
     if spec is not None and spec.loader is not None:
@@ -116,7 +118,7 @@ def load_sweep(path: Path, scale: str, seeds: tuple[int, ...], store: str) -> Sw
         build = getattr(module, path.stem, None)
     if build is None:
         raise ConfigError(f"{path} has no function {path.stem}(scale, seeds) that builds its sweep, as sweeps/ have.")
-    return build(scale, seeds, store) if store_parameter(build) else build(scale, seeds)
+    return build
 
 
 @contextmanager

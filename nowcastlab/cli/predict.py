@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nowcastlab.cli.frames_in import Inputs
+    from nowcastlab.store import Store
 
-STORE = "forecast.zarr"
+STORE, FRAMES = "forecast.zarr", "frames"
 FRAMES_IN, LEADS = 5, 20  # of a baseline; a network has its own
 
 
@@ -73,7 +74,7 @@ def command(
     Examples:
       nowcastlab predict work/run --at "2014-05-11 04:30"
       nowcastlab predict rover --store work/demo.zarr --at "2014-05-11 23:54" --out work/rover-forecast
-      nowcastlab predict last-frame RAD15052204*.png
+      nowcastlab predict last-frame RAD15052204[0-2]*.png      the five from 04:00 to 04:24
       nowcastlab predict work/run frames.npz --at "2015-05-22 04:30"
     """
     from nowcastlab.cli.frames_in import HKO7_KM_PER_PIXEL, from_files, from_store, parse_time
@@ -112,6 +113,7 @@ def command(
     newest = inputs.minutes[-1]
     name = f"{subject.facts['forecaster']}-{datetime_from_minutes(newest):%Y%m%d-%H%M}"
     folder = out or Path("work/forecasts") / name
+    before = _earlier(folder, files)
 
     nowcast = Nowcast(
         name=subject.name,
@@ -122,8 +124,12 @@ def command(
         excluded=inputs.excluded,
     )
     folder.mkdir(parents=True, exist_ok=True)
+    if before is not None:
+        for minute in before.minutes():  # before the store, which is what says that they are a forecast's
+            _frame_file(folder, minute).unlink(missing_ok=True)
+        shutil.rmtree(folder / STORE)
     store = _write_store(folder / STORE, subject, inputs, nowcast.forecast)
-    frames = _write_frames(folder / "frames", inputs, nowcast.forecast)
+    frames = _write_frames(folder, inputs, nowcast.forecast)
     forecast_grid([nowcast]).savefig(folder / "forecast.png")
     animate(nowcast, folder / "forecast.gif")
     written = [store, frames, folder / "forecast.png", folder / "forecast.gif"]
@@ -154,16 +160,33 @@ def _forecast(subject: Subject, inputs: Inputs, leads: int, device: Any) -> NDAr
     return forecast[0].cpu().numpy()
 
 
+def _earlier(folder: Path, seen: tuple[Path, ...]) -> Store | None:
+    """The forecast that is in the folder and makes way for this one. Whatever else is there is a user's own."""
+    from nowcastlab.errors import StoreError
+    from nowcastlab.store import open_store
+
+    path, frames = folder / STORE, folder / FRAMES
+    if mixed := [file for file in seen if file.resolve().parent == frames.resolve()]:
+        raise StoreError(f"{mixed[0]} lies where the forecast's own frames go. Give another folder with --out.")
+    if path.exists():
+        store = open_store(str(path))
+        if store.attributes.get("kind") != "forecast":
+            raise StoreError(f"{path} is a store, and not a forecast. Give another folder with --out.")
+        return store
+    if frames.is_dir() and any(frames.iterdir()):
+        raise StoreError(f"{frames} has files in it, and not of a forecast. Give another folder with --out.")
+    return None
+
+
+def _frame_file(folder: Path, minute: int) -> Path:
+    return folder / FRAMES / f"{datetime_from_minutes(minute):%Y%m%d%H%M}.png"
+
+
 def _write_store(path: Path, subject: Subject, inputs: Inputs, forecast: NDArray[np.float32]) -> Path:
     from nowcastlab import __version__
-    from nowcastlab.errors import StoreError
     from nowcastlab.figures.forecast import pixels_from_p
-    from nowcastlab.store import StoreWriter, open_store
+    from nowcastlab.store import StoreWriter
 
-    if path.exists():  # only a forecast makes way for another
-        if open_store(str(path)).attributes.get("kind") != "forecast":
-            raise StoreError(f"{path} is a store, and not a forecast. Give another folder with --out.")
-        shutil.rmtree(path)
     minutes = _times(inputs, len(forecast))[len(inputs.minutes) :]
     days = [datetime_from_minutes(m).date() for m in minutes.tolist()]
     pixels = pixels_from_p(forecast)
@@ -196,11 +219,9 @@ def _write_frames(folder: Path, inputs: Inputs, forecast: NDArray[np.float32]) -
 
     from nowcastlab.figures.forecast import pixels_from_p
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("[0-9]" * 12 + ".png"):
-        old.unlink()
+    (folder / FRAMES).mkdir(exist_ok=True)
     for minute, frame in zip(
         _times(inputs, len(forecast))[len(inputs.minutes) :], pixels_from_p(forecast), strict=True
     ):
-        Image.fromarray(frame).save(folder / f"{datetime_from_minutes(minute):%Y%m%d%H%M}.png")
-    return folder
+        Image.fromarray(frame).save(_frame_file(folder, minute))
+    return folder / FRAMES

@@ -127,6 +127,7 @@ def command(
         (variance == "paper" and (sweep or scale or scores), "--variance paper", "no runs: leave out what names some"),
         (variance == "paper" and form == "html", "--variance paper", "another --format: HTML shows runs"),
         (fragment and form != "latex", "--fragment", "--format latex"),
+        (explain and form != "text", "--explain", "--format text, the only form it has"),
     ):
         if misplaced:
             raise click.UsageError(f"{option} goes with {needed}.")
@@ -193,7 +194,7 @@ def _findings(name: str | None, sweep: str | None, scale: str | None, scores: tu
 
 def _claims(sweep: str | None, scale: str | None, scores: tuple[str, ...]) -> tuple[list[Table], list[Findings]]:
     """Of both sweeps, of the one that is named, or of files; what cannot be had is told beside its claims."""
-    from nowcastlab.errors import NowcastlabError
+    from nowcastlab.errors import NowcastlabError, TrackingError
     from nowcastlab.report import SWEEPS, Findings, find, from_mlflow
     from nowcastlab.report.claims import claims_table
     from nowcastlab.tracking import connect_existing
@@ -207,6 +208,8 @@ def _claims(sweep: str | None, scale: str | None, scores: tuple[str, ...]) -> tu
         try:
             sources[table] = find(*from_mlflow(client, sweep or own, scale=scale))
         except NowcastlabError as error:
+            if sweep and isinstance(error, TrackingError):  # named and not there: misspelt, and nothing to tell of
+                raise
             sources[table] = str(error)
     for table, source in sources.items():
         kind = "digits" if table == "mnist" else "radar"

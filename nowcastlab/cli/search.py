@@ -109,11 +109,20 @@ def as_text(result: SearchResult) -> str:
 def train_command(config: TrainConfig) -> str:
     """The `nowcastlab train` that means this config."""
     from nowcastlab.config import DigitsData
-    from nowcastlab.config.presets import departures
+    from nowcastlab.config.presets import RADAR_LOSSES, departures
 
     words = ["nowcastlab", "train", "--model", config.model]
-    words += ["--digits", config.data.digits] if isinstance(config.data, DigitsData) else ["--store", config.data.store]
-    words += ["--scale", config.scale, "--seed", str(config.seed + 1)]
+    if isinstance(config.data, DigitsData):
+        words += ["--digits", config.data.digits]
+    else:
+        words += ["--store", config.data.store]
+        if config.loss != RADAR_LOSSES["balanced"]:  # train's default; of digits there is one loss
+            named = {loss: name for name, loss in RADAR_LOSSES.items()}
+            words += ["--loss", named.get(config.loss, config.loss)]
+    words += ["--scale", config.scale]
+    # as the loss: `departures` starts from the config's own, and so names neither
+    words += ["--preset", config.preset] if config.preset != "paper" else []
+    words += ["--seed", str(config.seed + 1)]
     for name, (_, own) in departures(config).items():
         words += ["--set", f"{name}={json.dumps(own, separators=(',', ':'))}"]
     return shlex.join(words)

@@ -23,7 +23,7 @@ from nowcastlab.errors import NowcastlabError, StoreError
 # What the commands end with; nowcastlab/errors.py says which error is which.
 EXIT_CODES = {
     0: "done",
-    1: "Ray does not answer, `doctor` found a problem, or an error of ours: with a traceback, please report it",
+    1: "Ray does not answer, `doctor` or `cluster check` found a problem, or a traceback: our error, please report it",
     2: "an option or a setting that cannot work",
     3: "a store or file that is not there, damaged, busy or cannot be written",
     4: "a run, or a sweep's trials, that failed; the same command goes on",

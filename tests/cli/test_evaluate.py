@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from nowcastlab import engine
 from nowcastlab.cli import main_group
 from nowcastlab.errors import NowcastlabError, StoreError
 from nowcastlab.skill import load_scores
@@ -87,6 +89,41 @@ def test_pictures_are_drawn_of_some_sequences(tiny_store: Path, tmp_path: Path) 
         assert picture.n_frames == 25
 
 
+def test_pictures_that_were_not_drawn_with_the_scores_need_them_again(tiny_store: Path, tmp_path: Path) -> None:
+    options = ("--store", tiny_store, "--out", tmp_path, "--limit", 2)
+    command("evaluate", "last-frame", *options, "--pictures", 0)
+    assert "Scored before" in command("evaluate", "last-frame", *options).output  # its 3 were not asked for by name
+    assert "--pictures 5 needs --again" in refused("evaluate", "last-frame", *options, "--pictures", 5)
+    command("evaluate", "last-frame", *options, "--pictures", 5, "--again")
+    assert len(list(tmp_path.glob("*.gif"))) == 2  # there are no more windows
+    assert "Scored before" in command("evaluate", "last-frame", *options, "--pictures", 5).output
+
+
+def test_scores_outlive_a_picture_that_cannot_be_drawn(
+    tiny_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nowcastlab.cli import evaluation
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    options = ("--store", tiny_store, "--out", tmp_path, "--limit", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation, "draw", full)
+        result = CliRunner().invoke(main_group, ["evaluate", "last-frame", *map(str, options)])
+    assert isinstance(result.exception, OSError)
+    assert "Scored before" in command("evaluate", "last-frame", *options).output
+    assert len(load_scores(tmp_path / "scores-offline.npz")) == 2
+
+
+def test_workers_are_refused_where_a_gpu_would_do_the_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    said = refused("evaluate", "last-frame", "--store", "x", "--workers", 4)
+    assert "--workers 4 is for the CPU, and this is cuda: add --device cpu" in said
+    for options in (("--workers", 4, "--device", "cpu"), ("--workers", 1)):
+        assert "No store at x" in refused("evaluate", "last-frame", "--store", "x", *options)
+
+
 def test_a_run_knows_its_own_store(run_folder: Path, tmp_path: Path) -> None:
     said = command("evaluate", run_folder, "--out", tmp_path, "--pictures", 0, "--limit", 1).output
     assert "tiny.zarr" in said
@@ -107,6 +144,21 @@ def test_spread_over_workers_the_file_holds_the_same_bits(run_folder: Path, tmp_
     command("evaluate", run_folder, "--out", spread, *options, "--workers", 2)
     one, other = (load_scores(folder / "scores-offline.npz").arrays() for folder in (alone, spread))
     assert {name: array.tobytes() for name, array in one.items()} == {n: a.tobytes() for n, a in other.items()}
+
+
+def test_no_more_are_at_work_than_were_asked_for(tmp_path: Path, ray_address: str) -> None:
+    """On a cluster with more CPUs, as this one of 2 has for 1 worker."""
+
+    def others(item: int) -> list[str]:
+        mine = tmp_path / str(item)
+        mine.touch()
+        time.sleep(0.2)  # for another to come
+        seen = [path.name for path in tmp_path.iterdir() if path != mine]
+        mine.unlink()
+        return seen
+
+    found = dict(engine.map_unordered(others, range(4), label="wait", unit="item", at_once=1))
+    assert found == {item: [] for item in range(4)}
 
 
 def test_a_killed_online_run_goes_on_to_the_same_scores(tiny_store: Path, run_folder: Path, tmp_path: Path) -> None:

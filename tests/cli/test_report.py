@@ -70,6 +70,18 @@ def test_claims_say_which_sweep_is_not_there(uri: str) -> None:
     assert "No sweep 'hko7-benchmark'" in json.dumps(section)
 
 
+@pytest.mark.parametrize("scale", [[], ["--scale", "demo"]])
+def test_claims_of_a_misspelt_sweep_are_answered_with_the_sweeps_there_are(uri: str, scale: list[str]) -> None:
+    with pytest.raises(TrackingError, match=r"No sweep 'links-vs-kernal'.*The sweeps there are: links-vs-kernel"):
+        run(uri, "--table", "claims", "--sweep", "links-vs-kernal", *scale)
+
+
+def test_claims_of_a_sweep_that_is_there_tell_what_it_has_no_runs_for(uri: str) -> None:
+    result = run(uri, "--table", "claims", "--sweep", "links-vs-kernel", "--format", "json")
+    assert result.exit_code == 0
+    assert "links-vs-kernel has no radar runs." in result.output
+
+
 def test_claims_can_be_had_as_a_page(uri: str, tmp_path: Path) -> None:
     out = tmp_path / "claims.html"
     assert run(uri, "--table", "claims", "--format", "html", "--out", str(out)).exit_code == 0
@@ -121,6 +133,8 @@ def test_latex_is_a_document_or_a_fragment(uri: str, tmp_path: Path) -> None:
         (["--table", "claims", "--power"], "--power goes with --table mnist or hko7"),
         (["--power", "--variance", "paper", "--sweep", "mine"], "--variance paper goes with no runs"),
         (["--power", "--variance", "paper", "--format", "html"], "--variance paper goes with another --format"),
+        (["--table", "mnist", "--explain", "A", "B", "--format", "json"], "--explain goes with --format text"),
+        (["--table", "mnist", "--explain", "A", "B", "--format", "html"], "--explain goes with --format text"),
     ],
 )
 def test_what_cannot_work_is_said(uri: str, arguments: list[str], text: str) -> None:

@@ -1,0 +1,66 @@
+"""`nowcastlab bench models`: what it measures, on networks small enough for a test, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from nowcastlab.bench.models import PAPER_TRAINING, Case, command, measure, peak_gib
+from nowcastlab.config import RadarData
+from nowcastlab.config.presets import _mnist_recipe, _radar_recipe
+from nowcastlab.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--checkpointing"], "--checkpointing is measured in memory: add --memory"),
+        (["--dataset", "hko7", "--small"], "--small is of moving digits, and --dataset is hko7"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(options: list[str], text: str) -> None:
+    result = CliRunner().invoke(command, options)
+    assert result.exit_code == 2
+    assert text in result.output
+
+
+@pytest.mark.parametrize("options", [[], ["--no-small"]])
+def test_radar_is_measured_without_small_networks_unasked(options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr(
+        "nowcastlab.bench.models.report_memory", lambda cases, **_: measured.extend(case.title for case in cases)
+    )
+    result = CliRunner().invoke(command, ["--dataset", "hko7", "--batch", "1", "--memory", *options])
+    assert result.exit_code == 0, result.output
+    assert measured == ["trajgru, batch 1", "convgru, batch 1"]
+
+
+def test_a_recurrent_network_is_measured_beside_the_plain_one_and_a_cnn_alone() -> None:
+    recurrent = measure(Case(name="traj-l13", scale="demo"), rounds=1, with_reference=True)
+    assert recurrent.ratio_to_reference is not None
+    assert 0 < recurrent.ratio_to_reference < 1
+    assert recurrent.frames_per_second == pytest.approx(20 / (recurrent.step_ms / 1e3))
+    assert recurrent.paper_hours is None  # it is not the paper's size
+    cnn = measure(Case(name="conv2d", scale="demo"), rounds=1, with_reference=True)
+    assert cnn.ratio_to_reference is None
+    assert cnn.step_gflops > 0
+
+
+def test_hours_are_of_the_papers_own_batch_and_updates() -> None:
+    radar = RadarData(store="hko7.zarr", digest="d", height=480, width=480, interval_minutes=6)
+    for cnn in (False, True):
+        recipes = {"mnist": _mnist_recipe(cnn, "paper"), "hko7": _radar_recipe(cnn, "paper", "b-mse+b-mae", radar)}
+        for dataset, recipe in recipes.items():
+            assert PAPER_TRAINING[dataset, cnn] == (recipe["batch_size"], recipe["max_steps"])
+
+
+def test_memory_is_that_of_a_process_which_takes_a_step() -> None:
+    demo, laptop = (
+        peak_gib(Case(name="traj-l13", scale=scale), threads=1, reference=False) for scale in ("demo", "laptop")
+    )
+    assert 0.1 < demo < laptop < 3
+
+
+def test_a_baseline_has_no_step_to_measure() -> None:
+    with pytest.raises(ConfigError, match="rover has nothing to train"):
+        measure(Case(name="rover"), rounds=1, with_reference=False)
