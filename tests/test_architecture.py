@@ -12,7 +12,8 @@ LIBRARY = ROOT / "nowcastlab"
 
 # Top to bottom: a module imports only from lines above its own, or from its own line.
 LAYERS = [
-    ["errors", "whole_files", "stamps", "compiled"],
+    ["compiled"],
+    ["errors", "whole_files", "stamps"],
     ["units", "progress", "metric_names"],
     ["store", "windows", "moving_digits"],
     ["models", "losses"],
