@@ -16,6 +16,7 @@ from nowcastlab.tracking.sweep_record import SweepRecord
 SHOWN = 8  # trials named in a message
 SETTINGS = ("offline", "online", "digits")
 SCALES = "scales"  # the one mixture that an option takes apart
+VERSIONS = "versions of the code"
 PROTOCOL = "nowcastlab.protocol"  # the tag in which a run says how it was tested
 
 
@@ -140,7 +141,7 @@ _MUST_AGREE: dict[str, Callable[[TrackedTrial], str]] = {
     "data sets": lambda trial: trial.data_digest,
     "sets of digits": lambda trial: f"{trial.params.get('data.digits', '')} {trial.params.get('data.preset', '')}",
     "protocols": lambda trial: trial.tags.get(PROTOCOL, ""),
-    "versions of the code": lambda trial: trial.code,
+    VERSIONS: lambda trial: trial.code,
 }
 
 
@@ -150,7 +151,14 @@ def _refuse_mixture(trials: Sequence[TrackedTrial], what: str, value: Callable[[
         found[value(trial)].append(f"{trial.arm} seed {trial.seed}")
     if len(found) > 1:
         listed = "; ".join(f"{_short(value)}: {_some(who)}" for value, who in sorted(found.items()))
-        choice = f" Choose one: {' or '.join(f'--scale {scale}' for scale in sorted(found))}." if what == SCALES else ""
+        choice = ""
+        if what == SCALES:
+            choice = f" Choose one: {' or '.join(f'--scale {scale}' for scale in sorted(found))}."
+        if what == VERSIONS:
+            choice = (
+                " Have all of one version: delete the folders of the others' trials, and run the sweep's command with "
+                "that version checked out; it does what is missing."
+            )
         raise ReportError(f"These runs are of {len(found)} {what}, and one table must not mix them: {listed}.{choice}")
 
 
@@ -181,8 +189,9 @@ def _pruned(trial: TrackedTrial) -> bool:
 
 
 def _short(value: str) -> str:
-    """A digest by its beginning; words as they are."""
-    return (value[:16] if len(value) >= 40 and " " not in value else value.strip()) or "not recorded"
+    """A digest by its beginning, and whether what it is of was changed; words as they are."""
+    digest, plus, changed = value.partition("+")
+    return (digest[:16] + plus + changed if len(value) >= 40 and " " not in value else value.strip()) or "not recorded"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from nowcastlab.training.history import FILE_NAME
 EVERY_S, SELDOM_S = 1.0, 10.0  # between rounds: the first by rule, the second where much is to be copied
 SHARE = 0.05  # of a core that rounds may take before they become seldom: the cores are the trials'
 PATIENCE_S = 600.0  # for a tracking server at the end of a sweep
-REFUSALS = 3  # of a server that answers: after so many it will not take what it is given
+REFUSALS, REFUSALS_S = 3, 60.0  # of a server that answers: so many, for so long, and it will not take what it is given
 
 
 class Folder(Protocol):
@@ -40,10 +40,11 @@ class Clerk:
         code_version: str,
         *,
         patience_s: float = PATIENCE_S,
+        refusals_s: float = REFUSALS_S,
         say: Callable[[str], object] = print,
     ) -> None:
         self._name, self._folder, self._mirror, self._code = name, folder, mirror, code_version
-        self._patience_s, self._say = patience_s, say
+        self._patience_s, self._refusals_s, self._say = patience_s, refusals_s, say
         self._pending: dict[str, Trial] = {}  # begun, and not yet copied to their end
         self._failed: dict[str, str] = {}  # trials that could not even write down why
         self._copied: dict[str, tuple[int, int]] = {}  # how far a running trial's history was copied
@@ -77,14 +78,18 @@ class Clerk:
         self._until_done(lambda: self._closed(status))
 
     def _until_done(self, work: Callable[[], bool]) -> None:
-        deadline, refusals, told = time.monotonic() + self._patience_s, 0, False
+        deadline, told = time.monotonic() + self._patience_s, False
+        refusals: list[float] = []  # when they were
         while not work():
             if not told:
                 self._say(self._waiting())
                 told = True
-            refusals += self._mirror.answers()
-            if refusals >= REFUSALS or time.monotonic() > deadline:
-                raise TrackingError(self._complaint(refused=refusals >= REFUSALS))
+            if self._mirror.answers():
+                refusals.append(time.monotonic())
+            refused = len(refusals) >= REFUSALS
+            # not at once: what refuses may be a part of it that is away for a moment, as where artifacts are kept
+            if time.monotonic() > deadline or (refused and refusals[-1] - refusals[0] >= self._refusals_s):
+                raise TrackingError(self._complaint(refused=refused))
             time.sleep(min(2.0, self._patience_s))
 
     def _waiting(self) -> str:

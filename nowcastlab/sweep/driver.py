@@ -22,7 +22,7 @@ from nowcastlab.errors import TrainingError
 from nowcastlab.metric_names import VALID_SCORE
 from nowcastlab.sweep.attempts import Report
 from nowcastlab.sweep.design import ONLINE, Sweep, Trial
-from nowcastlab.sweep.environment import code_version
+from nowcastlab.sweep.environment import running_code
 from nowcastlab.sweep.facts import write_store_facts
 from nowcastlab.sweep.folder import SWEEP, SweepFolder
 from nowcastlab.sweep.interruption import ended_by_ctrl_c
@@ -91,6 +91,7 @@ def run_sweep(
                 # who adds seeds until a difference is significant will find one: so it is on record
                 **({SEEDS_ADDED: folder.growth()} if folder.growth() else {}),
             },
+            token=folder.token,
             identities={key_of(trial): trial.identity for trial in sweep.trials},
             artifacts=[folder.path / SWEEP, *write_store_facts(sweep, folder.path)],
         )
@@ -99,7 +100,7 @@ def run_sweep(
             sweep.name,
             folder,
             mirror,
-            code_version(),
+            running_code(),
             patience_s=PATIENCE_S if patience_s is None else patience_s,
             say=say,
         )

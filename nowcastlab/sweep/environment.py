@@ -13,6 +13,8 @@ import torch
 
 from nowcastlab.training.machine import machine_facts, pick_device
 
+CHANGED = "+changed"  # after a commit, where files differ from it
+
 
 def environment_facts(device: str = "auto") -> dict[str, str]:
     """The few facts a person filters by."""
@@ -24,6 +26,7 @@ def environment_facts(device: str = "auto") -> dict[str, str]:
         "machine": platform.node(),
         "platform": platform.platform(),
         "cpus": str(os.cpu_count()),
+        "code": running_code(),
     }
 
 
@@ -40,17 +43,26 @@ def distributions() -> tuple[str, ...]:
     return tuple(f"{name}=={version}" for name, version in sorted(found.items()))
 
 
+@lru_cache(maxsize=1)  # what this process imported, though a commit is made or a file edited while it lives
+def running_code() -> str:
+    return code_version()
+
+
 def code_version(package: Path = Path(__file__).parents[1]) -> str:
     """The commit the library runs from, and whether it was changed; or its release."""
-    # Here, because workers import this module too, and one that stands beside a checkout called nowcastlab takes that
-    # folder for the package: its modules are found there, what the package itself holds is not.
-    from nowcastlab import __version__
-
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=package, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
         git("ls-files", "--error-unmatch", "__init__.py")  # else the repository around it is somebody else's project
-        return git("rev-parse", "HEAD") + ("+changed" if git("status", "--porcelain", "--", ".") else "")
+        return git("rev-parse", "HEAD") + (CHANGED if git("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.CalledProcessError):
-        return __version__
+        # Not the package's own __version__: a worker that stands beside a checkout called nowcastlab takes that folder
+        # for the package. Its modules are found there, what the package itself holds is not.
+        return metadata.version("nowcastlab")
+
+
+def shown_code(version: str) -> str:
+    """A version in a message: the commit by its beginning, and whether it was changed."""
+    commit, changed, _ = version.partition(CHANGED)
+    return (commit[:12] if len(commit) == 40 else commit) + changed

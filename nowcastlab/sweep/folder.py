@@ -1,7 +1,7 @@
 """A sweep's folder: what was asked for, sealed on the first run, and a folder a trial.
 
 work/sweeps/links-vs-kernel-demo/
-  sweep.json         the sweep as it was begun, and the seeds added to it since
+  sweep.json         the sweep as it was begun, the seeds added to it since, and the token its runs are known by
   trials/Traj-L13-s1/
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Callable, Iterable, Iterator
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from nowcastlab.sweep.trial import FINISHED, RESULT, read_result
 from nowcastlab.whole_files import write_atomically
 
 SWEEP = "sweep.json"
+SWEEP_DAMAGED = (
+    "MLflow has a copy, among the artifacts of the sweep's own run: put that in its place. If there is no such run, "
+    "delete it: it is written anew."
+)
 
 
 class SweepFolder:
@@ -30,6 +35,9 @@ class SweepFolder:
         # each later command added; and how many this one did.
         self.seeds: list[list[int]] = []
         self.added = 0
+        # Known then too: tells the sweep's runs in MLflow from those of another folder, whose trials have the same
+        # keys. It moves and is copied with the folder; None for a sweep that was begun before there were any.
+        self.token: str | None = None
 
     def trial(self, trial: Trial) -> Path:
         return self.path / "trials" / trial.key
@@ -42,9 +50,17 @@ class SweepFolder:
         """The trials without a good result."""
         return [trial for trial in self.sweep.trials if not self._finished(trial)]
 
-    def _finished(self, trial: Trial) -> bool:
+    def codes(self) -> dict[str, str]:
+        """With which version of the code the finished trials ran, by key; of those that say so."""
+        finished = {trial.key: self._finished(trial) or {} for trial in self.sweep.trials}
+        found = {key: result.get("environment", {}).get("code") for key, result in finished.items()}
+        return {key: code for key, code in found.items() if code is not None}
+
+    def _finished(self, trial: Trial) -> dict[str, Any] | None:
+        """A trial's good result, if it has one."""
         result = read_result(self.trial(trial))
-        return result is not None and result["status"] == FINISHED and result["identity"] == trial.identity
+        good = result is not None and result["status"] == FINISHED and result["identity"] == trial.identity
+        return result if good else None
 
     def forget_failures(self) -> None:
         """They are tried anew; until then an old failure would be taken for the outcome."""
@@ -58,19 +74,37 @@ class SweepFolder:
             yield
 
     def _settle(self) -> None:
-        """Seal the sweep, or see that it is what was sealed. Before a trial was begun it may still be changed."""
+        """Seal the sweep, or see that it is what was sealed. Before a trial was begun it may still be changed; seeds
+        that were added, before one of theirs was."""
         path = self.path / SWEEP
         plain = json.loads(json.dumps(self.sweep.to_plain()))  # as it is read back
-        sealed = read_sealed(path, "sweep")
+        sealed = read_sealed(path, SWEEP_DAMAGED)
         self.seeds, self.added = [list(self.sweep.seeds)], 0
+        self.token = secrets.token_hex(16) if sealed is None else sealed.get("token")
         if sealed is not None and any(path.is_dir() for path in self.path.glob("trials/*")):
-            _refuse_changes(sealed, plain, self.path)
-            added = [seed for seed in _seeds(plain) if seed not in _seeds(sealed)]
-            self.seeds = [*_sealed_seeds(sealed), *([added] if added else [])]
+            begun = self._as_begun(sealed, plain)
+            _refuse_changes(begun, plain, self.path)
+            added = [seed for seed in _seeds(plain) if seed not in _seeds(begun)]
+            self.seeds = [*begun["seeds"], *([added] if added else [])]
             self.added = len(added)
         plain["seeds"] = self.seeds
+        if self.token is not None:
+            plain["token"] = self.token
         if sealed != plain:
             write_atomically(path, json.dumps(plain, indent=1).encode())
+
+    def _as_begun(self, sealed: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+        """What was sealed, but for seeds that were added, of which no trial was begun, and which are not asked for any
+        more: the command that added them was perhaps refused. Those of the first command stay, begun or not: fewer of
+        them, after a look at the others, would be another sweep."""
+        first, *additions = _sealed_seeds(sealed)
+        networks = {key: trial for key, trial in sealed["trials"].items() if trial["config"]}
+        begun = {trial["seed"] for key, trial in networks.items() if (self.path / "trials" / key).is_dir()}
+        kept = [seeds for seeds in additions if begun & set(seeds) or set(seeds) <= set(_seeds(now))]
+        dropped = {seed for seeds in additions if seeds not in kept for seed in seeds}
+        gone = {key for key, trial in networks.items() if trial["seed"] in dropped}
+        trials = {key: trial for key, trial in sealed["trials"].items() if key not in gone}
+        return {**sealed, "trials": trials, "seeds": [first, *kept]}
 
     def growth(self) -> str:
         """Which seeds were added to a sweep that had begun, as "4,5 after 1,2,3"; empty for none."""
@@ -112,30 +146,18 @@ def usable(path: Path, what: str) -> Iterator[None]:
         ) from None
 
 
-def read_sealed(path: Path, what: str) -> dict[str, Any] | None:
+def read_sealed(path: Path, if_damaged: str) -> dict[str, Any] | None:
     """What a sweep or a search was when it was begun; None before that."""
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise ConfigError(
-            f"{path} is damaged ({error}). Delete it if the {what} was not changed since: it is written anew."
-        ) from None
+        raise ConfigError(f"{path} is damaged ({error}). {if_damaged}") from None
 
 
 def _refuse_changes(begun: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
-    stores = _digests(begun), _digests(now)
-    moved = [
-        f"{name} had digest {was[:16]}, now {stores[1][name][:16]}"
-        for name, was in stores[0].items()
-        if stores[1].get(name, was) != was
-    ]
-    if moved:
-        raise StoreError(
-            f"The data changed under the sweep in {folder}: {'; '.join(moved[:3])}. Put the data back as they were to "
-            "go on, or give the sweep another name."
-        )
+    refuse_other_data("sweep", _digests(begun), _digests(now), folder)
     changed = _changes(begun, now)
     if changed:
         raise ConfigError(
@@ -145,6 +167,26 @@ def _refuse_changes(begun: dict[str, Any], now: dict[str, Any], folder: Path) ->
         )
 
 
+def refuse_other_data(what: str, begun: Mapping[str, str], now: Mapping[str, str], folder: Path) -> None:
+    """Digests by the name of a store or digit set, when a sweep or a search was begun and now."""
+    changed = [
+        f"{name} had digest {was[:16]}, now {now[name][:16]}"
+        for name, was in begun.items()
+        if now.get(name, was) != was
+    ]
+    if changed:
+        raise StoreError(
+            f"The data changed under the {what} in {folder}: {'; '.join(changed[:3])}. Put the data back as they were "
+            f"to go on, or give the {what} another name."
+        )
+
+
+def config_digest(config: Mapping[str, Any]) -> tuple[str, str]:
+    """The name of the data that a config, as a plain value, trains on, and their digest."""
+    data = config["data"]
+    return data.get("store") or data["digits"], data["digest"]
+
+
 def _digests(plain: dict[str, Any]) -> dict[str, str]:
     """What each store and digit set was, by its name."""
     found = {}
@@ -152,8 +194,8 @@ def _digests(plain: dict[str, Any]) -> dict[str, str]:
         if trial["radar"]:
             found[trial["radar"]["store"]] = trial["radar"]["digest"]
         if trial["config"]:
-            data = trial["config"]["data"]
-            found[data.get("store") or data["digits"]] = data["digest"]
+            name, digest = config_digest(trial["config"])
+            found[name] = digest
     return found
 
 

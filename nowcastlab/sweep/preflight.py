@@ -1,10 +1,12 @@
-"""What can be known to go wrong, said before the first trial: data that are not what they were, no space, no machine
-that is large enough. A sweep's names and seeds are checked when it is made (design), its models with their configs."""
+"""What can be known to go wrong, said before the first trial: data or code that are not what they were, no space, no
+machine that is large enough. A sweep's names and seeds are checked when it is made (design), its models with their
+configs."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,7 @@ from nowcastlab.config import TrainConfig
 from nowcastlab.errors import ConfigError, NowcastlabError, StoreError
 from nowcastlab.store import open_store
 from nowcastlab.sweep.design import ONLINE, Arm
+from nowcastlab.sweep.environment import CHANGED, running_code, shown_code
 from nowcastlab.sweep.folder import SweepFolder
 from nowcastlab.training import build_model
 from nowcastlab.training.task import open_task
@@ -30,6 +33,7 @@ SMALL_FILES = 500_000  # a trial: scores, history, examples, pictures, and their
 def check_sweep(folder: SweepFolder) -> None:
     """Raise what would fail every trial of an arm, or the whole sweep half-way."""
     sweep = folder.sweep
+    check_code(folder, running_code())
     if sweep.radar is not None:
         digest = open_store(sweep.radar.store).digest
         if digest != sweep.radar.digest:
@@ -39,6 +43,22 @@ def check_sweep(folder: SweepFolder) -> None:
             )
     check_data({f"Arm {arm.name}": arm.config for arm in sweep.arms if arm.config is not None})
     check_space("sweep", folder.path, space_needed(folder), trials=len(folder.missing()))
+
+
+def check_code(folder: SweepFolder, now: str) -> None:
+    """What is missing would be done by the code that did the rest: a table of two versions is refused at the end, by
+    the same comparison (report/collect.py)."""
+    if not folder.missing():
+        return
+    before = Counter(code for code in folder.codes().values() if code != now)
+    for code, count in before.most_common(1):
+        changes = ", with the changes it had," if code.endswith(CHANGED) else ""
+        raise ConfigError(
+            f"{count} of {len(folder.sweep.trials)} trials in {folder.path} finished with code {shown_code(code)}, and "
+            f"this is {shown_code(now)}: one table cannot hold both. Check that version out{changes} to go on; or do "
+            "all of them with this one, under another name of the sweep, or with another --folder and "
+            "MLFLOW_TRACKING_URI."
+        )
 
 
 def check_data(configs: Mapping[str, TrainConfig]) -> None:

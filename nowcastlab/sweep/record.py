@@ -22,6 +22,7 @@ from nowcastlab.metric_names import DIGITS_MSE, DIGITS_MSE_BY_LEAD, ERRORS, SECO
 from nowcastlab.protocol import load_examples
 from nowcastlab.skill import load_scores, summarize
 from nowcastlab.sweep.design import DIGITS, Trial
+from nowcastlab.sweep.environment import CHANGED
 from nowcastlab.sweep.facts import protocol_of
 from nowcastlab.sweep.trial import ENVIRONMENT, EXAMPLES, FAILED, FINISHED, PRUNED, read_result, scores_path
 from nowcastlab.tracking import Data, TrialRecord
@@ -51,7 +52,8 @@ def status_of(result: Mapping[str, Any], *, unfinished: str) -> str:
 def record_of(
     trial: Trial, folder: Path, *, code_version: str, unfinished: str, failed: str | None = None
 ) -> TrialRecord:
-    """What a trial's folder says at this moment; `failed` as in `result_of`."""
+    """What a trial's folder says at this moment; `failed` as in `result_of`. `code_version` is the driver's, for a
+    trial that does not say yet with which it ran."""
     result = result_of(folder, failed)
     done = result if result.get("status") == FINISHED else None
     trouble: dict[str, str] = {}
@@ -113,6 +115,7 @@ def _short(value: Any) -> Any:
 
 def _tags(trial: Trial, folder: Path, code_version: str, result: dict[str, Any]) -> dict[str, str]:
     facts = result.get("environment", {})
+    code = facts.get("code", code_version)
     tags = {
         "sweep": trial.sweep,
         "arm": trial.arm,
@@ -125,14 +128,14 @@ def _tags(trial: Trial, folder: Path, code_version: str, result: dict[str, Any])
         "nowcastlab.identity": trial.identity,
         "nowcastlab.data_digest": _digest(trial),
         "nowcastlab.protocol": protocol_of(trial),
-        "nowcastlab.code": code_version,
+        "nowcastlab.code": code,
         "nowcastlab.version": __version__,
         **{f"nowcastlab.{name}": facts[name] for name in ("python", "machine", "platform") if name in facts},
         "nowcastlab.folder": str(folder.resolve()),
         # the UI's own columns
         "mlflow.source.name": Path(sys.argv[0]).name or "nowcastlab",
         "mlflow.source.type": "LOCAL",
-        "mlflow.source.git.commit": code_version.removesuffix("+changed"),
+        "mlflow.source.git.commit": code.removesuffix(CHANGED),
     }
     for which, weights in result.get("weights", {}).items():
         tags[f"weights.{which}"] = str((folder / weights["path"]).resolve())

@@ -25,7 +25,7 @@ from nowcastlab.tracking.server import experiment_link
 TAG = "nowcastlab"
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # else the UI asks whether it is about language models
 ERROR = f"{TAG}.error"
-STUDY = f"{TAG}.study"
+TOKEN = f"{TAG}.study"  # called so when only searches had one
 RUN_NAME = "mlflow.runName"
 BATCH = 900  # MLflow takes at most 1000 values a call
 PAGE = 500  # runs
@@ -68,7 +68,7 @@ class Mirror:
         with answering(self.uri):
             self.experiment_id = self._find_experiment(experiment)
         self._runs: dict[str, _MirroredRun] = {}
-        self._study: dict[str, str] = {}  # a tag of every run of a search
+        self._token: dict[str, str] = {}  # a tag of every run of a sweep or a search
         self.parent_id: str | None = None
 
     def open_sweep(
@@ -79,15 +79,16 @@ class Mirror:
         params: Mapping[str, Any],
         tags: Mapping[str, str],
         identities: Mapping[str, str] | None = None,
-        study: str | None = None,
+        token: str | None = None,
         artifacts: Sequence[Path] = (),
     ) -> str:
         """The parent run of a sweep, with what it is asked to do (`artifacts`) on record before its first trial.
 
-        The runs that are there already must be its own: have these `identities`, by trial key; of a search, whose
-        trials are not known beforehand, belong to this `study`.
+        The runs that are there already must be its own: have its `token`, which its folder keeps, since a sweep begun
+        anew elsewhere has the same keys; and these `identities`, by trial key (not of a search, whose trials are not
+        known beforehand).
         """
-        self._study = {STUDY: study} if study else {}
+        self._token = {TOKEN: token} if token else {}
         with answering(self.uri):
             self._look_around(key, identities or {})
             run = self._run(key, name, {**tags, f"{TAG}.kind": "sweep"}, parent=None)
@@ -132,15 +133,20 @@ class Mirror:
             raise
 
     def _sync(self, record: TrialRecord) -> None:
-        run = self._run(record.key, record.name, {**record.tags, f"{TAG}.kind": "trial"}, parent=self.parent_id)
+        tags = {**record.tags, f"{TAG}.kind": "trial"}
+        run = self._run(record.key, record.name, tags, parent=self.parent_id)
         if (run.status, run.error) == (record.status, record.error) and run.status != "RUNNING":
             return
-        if run.status != "RUNNING":
+        if run.status == "FINISHED":
+            # the trial's folder was emptied: what it does anew must not stand beside values of before
+            self._client.delete_run(run.run_id)  # MLflow keeps it, as deleted
+        elif run.status != "RUNNING":
             self._client.update_run(run.run_id, status="RUNNING")  # a failed trial that was taken up again
             if run.error is not None:
                 self._client.delete_tag(run.run_id, ERROR)
+        if run.status != "RUNNING":
             del self._runs[record.key]  # what it holds was let go when it ended, and is read anew
-            run = self._run(record.key, record.name, record.tags, parent=self.parent_id)
+            run = self._run(record.key, record.name, tags, parent=self.parent_id)
         self._log_params(run, record.params)
         values = [(name, step, value) for step, name, value in _values(record)]
         fresh = [(name, step, value) for name, step, value in values if step not in run.logged[name]]
@@ -190,15 +196,16 @@ class Mirror:
                 found = self._client.get_experiment_by_name(name)
         if found is None or found.lifecycle_stage != "active":
             raise TrackingError(
-                f"The MLflow experiment {name!r} was deleted. Restore it with `mlflow experiments restore`."
+                f"The MLflow experiment {name!r} was deleted. Restore it with `mlflow experiments restore` (to start "
+                "over, delete its runs then, and not the experiment), or give the sweep another name."
             )
         return found.experiment_id
 
     def _look_around(self, parent: str, identities: Mapping[str, str]) -> None:
         """What is there already, all at once: of a sweep of a thousand trials, one by one, that takes minutes.
 
-        Two designs of one name would be mixed up in one table, and two searches in one run: they are refused. Runs that
-        have ended are whole: they are remembered, and nothing more need be asked about them.
+        Two designs of one name would be mixed up in one table, and what two folders hold of one name in one run: they
+        are refused. Runs that have ended are whole: they are remembered, and nothing more need be asked about them.
         """
         found: dict[str, list[Run]] = defaultdict(list)
         token = None
@@ -206,12 +213,8 @@ class Mirror:
             page = self._client.search_runs([self.experiment_id], max_results=PAGE, page_token=token)
             for run in page:
                 key = run.data.tags.get(f"{TAG}.key", "")
-                if f"{key}/".startswith(f"{parent}/") and run.data.tags.get(STUDY) != self._study.get(STUDY):
-                    where = run.data.tags.get(f"{TAG}.folder", "another folder")
-                    raise TrackingError(
-                        f"{shown(self.uri)} has a run of {key} that belongs to another search or sweep of that name "
-                        f"({where}). Go on with that one, give this one another name, or delete those runs in the UI."
-                    )
+                if f"{key}/".startswith(f"{parent}/"):
+                    self._refuse_foreign(run)
                 identity = identities.get(key)
                 there = run.data.tags.get(f"{TAG}.identity", identity)
                 if identity is not None and there is not None and there != identity:
@@ -229,6 +232,17 @@ class Mirror:
                 self._runs[key] = _mirrored(runs[0])
                 self._runs[key].let_go()
 
+    def _refuse_foreign(self, run: Run) -> None:
+        tags = run.data.tags
+        if tags.get(TOKEN) != self._token.get(TOKEN):
+            where = tags.get(f"{TAG}.folder", "in another folder")
+            raise TrackingError(
+                f"{shown(self.uri)} has a run of {tags[f'{TAG}.key']} that belongs to another sweep or search of that "
+                f"name ({where}). To go on with that one, put its folder back, or name it (--folder). To keep both, "
+                "give this one another name, or another database (MLFLOW_TRACKING_URI). To start over, delete those "
+                f"runs in the UI first (`nowcastlab ui --sweep {self.experiment}`)."
+            )
+
     def _find(self, key: str) -> list[Run]:
         """The runs of a key, the oldest first."""
         found = self._client.search_runs([self.experiment_id], filter_string=f"tags.`{TAG}.key` = '{key}'")
@@ -242,6 +256,7 @@ class Mirror:
             run, *others = self._find(key)
             for other in others:
                 self._client.delete_run(other.info.run_id)  # MLflow keeps it, as deleted
+            self._refuse_foreign(run)  # one from another folder, perhaps, and was quicker
             mirrored = _mirrored(run)
             for metric in run.data.metrics:
                 history = self._client.get_metric_history(run.info.run_id, metric)
@@ -250,7 +265,7 @@ class Mirror:
         return self._runs[key]
 
     def _create(self, key: str, name: str, tags: Mapping[str, str], parent: str | None) -> Run:
-        every = {**tags, **self._study, f"{TAG}.key": key, **({"mlflow.parentRunId": parent} if parent else {})}
+        every = {**tags, **self._token, f"{TAG}.key": key, **({"mlflow.parentRunId": parent} if parent else {})}
         return self._client.create_run(self.experiment_id, run_name=name, tags=every)
 
     def _log_params(self, run: _MirroredRun, params: Mapping[str, Any]) -> None:

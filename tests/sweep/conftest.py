@@ -15,9 +15,26 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `from faults import ...`, 
 @pytest.fixture(scope="session", autouse=True)
 def _released() -> Iterator[None]:
     """The code's version is its release: a commit made while the tests run would make two versions of one sweep."""
+    from nowcastlab.sweep.environment import running_code
+
     os.environ["GIT_DIR"] = os.devnull
+    running_code.cache_clear()  # other tests, before these, may have asked
     yield
     del os.environ["GIT_DIR"]
+    running_code.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def ray_address(_released: None) -> Iterator[str]:
+    """The one Ray of these tests, whose workers say the same: a Ray that other tests started knows nothing of it."""
+    import ray
+
+    from nowcastlab import engine
+
+    ray.shutdown()  # of the others, which have come before (RAY in tests/conftest.py)
+    engine.connect(cpus=2)
+    yield ray.get_runtime_context().gcs_address
+    ray.shutdown()
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ class Refusing(MlflowClient):
         super().__init__(tracking_uri=uri)
         self._arms = arms
         self.away = 0  # so many calls more
+        self.full = 0  # so many times more it takes nothing, and answers
 
     def create_run(self, *args: Any, **kwargs: Any) -> Run:
         if kwargs["tags"].get("arm") in self._arms:
@@ -39,6 +40,9 @@ class Refusing(MlflowClient):
 
     def set_terminated(self, *args: Any, **kwargs: Any) -> None:
         self._answer()
+        if self.full:
+            self.full -= 1
+            raise MlflowException("the artifact store is away")
         super().set_terminated(*args, **kwargs)
 
     def get_experiment(self, *args: Any, **kwargs: Any) -> Any:
@@ -88,12 +92,20 @@ def test_trials_that_are_refused_do_not_keep_the_others_out(uri: str, tmp_path: 
     models = ("conv-k3-d1", "conv-k5-d1", "traj-l2", "traj-l5")
     folder = SweepFolder(tmp_path, small_sweep(models=models, seeds=(1,)))
     mirror = opened(Refusing(uri, "conv-k3-d1", "conv-k5-d1"), "refused")
-    clerk = Clerk("small", folder, mirror, "v", say=lambda line: None)
+    clerk = Clerk("small", folder, mirror, "v", refusals_s=0, say=lambda line: None)
     for trial in folder.sweep.trials:
         clerk.watch(trial)
     with pytest.raises(TrackingError, match=r"conv-k3-d1-s1 and 1 more.*no such run is wanted here"):
         clerk.finish(unfinished="KILLED", status="KILLED")
     assert sorted(runs(uri, mirror)) == ["traj-l2", "traj-l5"]
+
+
+def test_a_store_that_answers_and_takes_nothing_for_a_moment_is_waited_for(uri: str, tmp_path: Path) -> None:
+    client = Refusing(uri)
+    clerk = Clerk("small", SweepFolder(tmp_path, small_sweep()), opened(client, "moment"), "v", say=lambda line: None)
+    client.full = 3  # the sweep's end, two seconds between
+    clerk.finish(unfinished="KILLED", status="FINISHED")
+    assert client.full == 0
 
 
 def test_it_says_once_that_it_waits_for_what_and_that_ctrl_c_is_safe(uri: str, tmp_path: Path) -> None:

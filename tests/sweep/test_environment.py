@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nowcastlab import __version__
-from nowcastlab.sweep.environment import code_version
+from nowcastlab.sweep.environment import code_version, shown_code
 
 
 @pytest.fixture
@@ -32,6 +32,11 @@ def git(folder: Path, *words: str) -> str:
 
 def commit(folder: Path) -> None:
     git(folder, "commit", "--message", "so far")
+
+
+def test_in_a_message_a_commit_is_short_and_says_whether_it_was_changed() -> None:
+    shown = [shown_code(version) for version in ("0.9.0", "ab" * 20, "ab" * 20 + "+changed")]
+    assert shown == ["0.9.0", "abababababab", "abababababab+changed"]
 
 
 def test_the_commit_of_a_project_around_the_library_is_not_the_librarys(repository: Path) -> None:

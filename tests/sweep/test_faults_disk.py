@@ -43,7 +43,7 @@ def fill(disk: Path) -> Path:
 def test_a_full_disk_stops_a_sweep_which_goes_on_when_there_is_room(
     small_disk: Path, undisturbed: Path, ray_address: str
 ) -> None:
-    driver = Driver(small_disk, ray_address)
+    driver = Driver(small_disk, ray_address, patience_s=6)  # with MLflow's database, which is on that disk too
     driver.wait_until(lambda: steps_done(small_disk) >= 8)
     ballast = fill(small_disk)
     said = driver.wait(4, 5)  # the trials failed, and perhaps MLflow's database could not be told

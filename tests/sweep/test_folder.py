@@ -75,10 +75,29 @@ def test_any_other_change_is_refused_with_what_changed_and_leaves_the_record_alo
 
 
 def test_a_refusal_names_the_seeds_to_go_on_with(begun: Path) -> None:
-    claim(begun, seeds=(1, 2, 3))
+    grown = claim(begun, seeds=(1, 2, 3))
+    grown.trial(grown.sweep.trials[-1]).mkdir()
     text = r"seed 3 is gone. Put it back as it was to go on \(--seeds 1,2,3, to which others may be added\), or give"
     with pytest.raises(ConfigError, match=text):
         claim(begun)
+
+
+def test_seeds_that_were_added_and_of_which_no_trial_was_begun_may_be_left_out_again(begun: Path) -> None:
+    """As when the command that added them was refused for want of space."""
+    claim(begun, seeds=(1, 2, 3))
+    claim(begun, seeds=(1, 2, 3, 8, 9))
+    some = claim(begun, seeds=(1, 2, 3, 8))
+    assert (some.added, some.growth()) == (1, "3 after 1,2; 8 after 1,2,3")
+    first = claim(begun)
+    assert (first.added, first.growth(), sealed(first)["seeds"]) == (0, "", [[1, 2]])
+    assert list(sealed(first)["trials"]) == [trial.key for trial in first.sweep.trials]
+
+
+def test_of_seeds_added_together_one_that_was_begun_keeps_the_other(begun: Path) -> None:
+    grown = claim(begun, seeds=(1, 2, 3, 4))
+    grown.trial(grown.sweep.trials[-1]).mkdir()  # of seed 4
+    with pytest.raises(ConfigError, match="seed 3 is gone"):
+        claim(begun, seeds=(1, 2, 4))
 
 
 def test_an_arm_that_becomes_another_kind_is_refused(begun: Path, tiny_store: Path) -> None:
@@ -103,6 +122,31 @@ def test_before_a_trial_was_begun_anything_may_be_changed(tmp_path: Path) -> Non
     claim(tmp_path)
     changed = claim(tmp_path, seeds=(4, 5), arms=[small_arm("traj-l5")])
     assert (changed.growth(), sealed(changed)["seeds"]) == ("", [[4, 5]])
+
+
+def test_its_token_is_its_folders_for_good(tmp_path: Path) -> None:
+    first = claim(tmp_path / "here")
+    assert claim(tmp_path / "here", seeds=(4, 5)).token == first.token  # changed before a trial was begun
+    assert claim(tmp_path / "other").token != first.token
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert claim(tmp_path / "there").token == first.token
+
+
+def test_a_sweep_that_was_begun_before_there_were_tokens_stays_without(begun: Path) -> None:
+    """Its runs in MLflow have none."""
+    path = begun / "small-demo" / "sweep.json"
+    old = json.loads(path.read_text())
+    del old["token"]
+    path.write_text(json.dumps(old))
+    assert claim(begun).token is None
+    assert "token" not in sealed(claim(begun))
+
+
+def test_a_damaged_record_is_put_back_from_its_copy(begun: Path) -> None:
+    """Written anew it would have another token, and no claim to its runs."""
+    (begun / "small-demo" / "sweep.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"sweep.json is damaged .*MLflow has a copy, .*put that in its place"):
+        claim(begun)
 
 
 @pytest.mark.parametrize("build", [lambda path: path, lambda path: path / "below"])

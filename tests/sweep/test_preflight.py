@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -15,13 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import folder_of, small_arm, small_sweep, uri_of
+from mlflow import MlflowClient
 from test_search import small_search
 
+from nowcastlab.cli.sweep import table_text
 from nowcastlab.config import mnist_config, radar_config
-from nowcastlab.errors import ConfigError, NowcastlabError, StoreError, TrackingError
+from nowcastlab.errors import ConfigError, NowcastlabError, ReportError, StoreError, TrackingError
 from nowcastlab.store import StoreWriter, open_store
 from nowcastlab.sweep import Arm, Radar, Sweep, SweepFolder, run_sweep, run_trial
 from nowcastlab.sweep.preflight import CHECKPOINTS, check_data, check_machines, space_needed
+from nowcastlab.sweep.search import Real, Search, SearchFolder
 from nowcastlab.sweep.search.driver import run_search
 from nowcastlab.training import load_trained
 
@@ -128,6 +132,20 @@ def test_a_store_that_changed_under_a_resumed_sweep_is_refused(store: Path, tmp_
     refused(radar_sweep(store), tmp_path, StoreError, text)
 
 
+def test_a_store_that_changed_under_a_resumed_search_is_refused(store: Path, tmp_path: Path) -> None:
+    def radar_search() -> Search:
+        config = radar_config("convgru", store=str(store), max_steps=9, validate_every=1, **{"data.valid_windows": 1})
+        space = {"learning_rate": Real(low=1e-4, high=1e-2)}
+        return small_search(space=space, config=lambda values: replace(config, learning_rate=values["learning_rate"]))
+
+    with SearchFolder(tmp_path, radar_search()).claim():
+        pass
+    rain_harder(store)
+    text = r"The data changed under the search in .*radar.zarr had digest \w{16}, now \w{16}. Put the data back"
+    with pytest.raises(StoreError, match=text), SearchFolder(tmp_path, radar_search()).claim():
+        pass
+
+
 def test_a_store_that_changed_since_the_sweep_was_made_is_refused(store: Path, tmp_path: Path) -> None:
     sweep = radar_sweep(store)
     rain_harder(store)
@@ -141,6 +159,68 @@ def test_a_store_to_train_on_is_looked_at_as_it_is_now(store: Path, tmp_path: Pa
     rain_harder(store)
     with pytest.raises(StoreError, match=r"Arm A: .*radar.zarr is not the data this run was set up with"):
         check_data({"Arm A": config})
+
+
+# --- the code
+
+
+def trained_with(root: Path, *codes: str) -> None:
+    """The first trials of a sweep, as finished by these versions."""
+    for trial, code in zip(small_sweep().trials, codes, strict=False):
+        path = folder_of(root, trial.key) / "result.json"
+        result = json.loads(path.read_text())
+        result["environment"]["code"] = code
+        path.write_text(json.dumps(result))
+
+
+@pytest.mark.parametrize(
+    ("codes", "text"),
+    [
+        (
+            ["a" * 40],
+            r"1 of 4 trials in .*small-demo finished with code a{12}, and this is 0\.\S+: one table cannot hold ",
+        ),
+        (
+            ["a" * 40 + "+changed"] * 3,
+            r"3 of 4 .* with code a{12}\+changed, .* Check that version out, with the changes",
+        ),
+        (
+            ["a" * 40],
+            r"Check that version out to go on; or do all of them with this one, under another name of the sweep",
+        ),
+    ],
+)
+def test_what_another_version_of_the_code_began_is_not_finished_by_this_one(
+    codes: list[str], text: str, undisturbed: Path, tmp_path: Path
+) -> None:
+    """Its table would be refused, after all trials were trained."""
+    root = tmp_path / "copy"
+    shutil.copytree(undisturbed, root)
+    trained_with(root, *codes)
+    (folder_of(root, small_sweep().trials[-1].key) / "result.json").unlink()
+    refused(small_sweep(), root, ConfigError, text)
+
+
+def test_a_table_refuses_what_a_sweep_is_refused_for_and_says_how_to_mend_it(undisturbed: Path, tmp_path: Path) -> None:
+    """A worker may be started while the code is edited: then it is known only at the end."""
+    shutil.copytree(undisturbed, tmp_path / "copy")
+    client = MlflowClient(uri_of(tmp_path / "copy"))
+    for number, run_id in enumerate(statuses(client.tracking_uri)):
+        client.set_tag(run_id, "nowcastlab.code", "a" * 40 + "+changed" * (number % 2))
+    text = (
+        r"2 versions of the code.* a{16}: .* a{16}\+changed: .* delete the folders of the others' trials, and run the"
+    )
+    with pytest.raises(ReportError, match=text):
+        table_text(small_sweep(), client)
+
+
+def test_a_finished_sweep_run_again_by_another_version_still_has_its_table(undisturbed: Path, tmp_path: Path) -> None:
+    root = tmp_path / "copy"
+    shutil.copytree(undisturbed, root)
+    before = table_text(small_sweep(), MlflowClient(uri_of(root)))
+    trained_with(root, *["a" * 40] * 4)
+    assert len(run_sweep(small_sweep(), root=root, tracking_uri=uri_of(root)).finished) == 4
+    assert table_text(small_sweep(), MlflowClient(uri_of(root))) == before
 
 
 # --- space
@@ -209,10 +289,34 @@ def test_no_such_tracking_server_is_said_before_any_trial(tmp_path: Path) -> Non
     assert not (tmp_path / "small-demo" / "trials").exists()
 
 
-def test_a_run_of_the_same_name_and_another_design_is_not_overwritten(
-    undisturbed: Path, tmp_path: Path, ray_address: str
+@pytest.mark.parametrize("changes", [{}, {"test_sequences": 9}])
+def test_a_sweep_begun_anew_elsewhere_does_not_write_into_the_runs_of_the_one_before(
+    changes: dict[str, Any], undisturbed: Path, tmp_path: Path
 ) -> None:
-    """As when two people use one server: their sweep, in its own folder, with other settings."""
+    """As when a folder was deleted, or two people use one server: the same names, with other settings or without."""
     shutil.copytree(undisturbed, tmp_path / "copy")
-    text = r"has a run of small/demo/\S+ that was set up otherwise .*Give the sweep another name"
-    refused(small_sweep(test_sequences=9), tmp_path, TrackingError, text, tracking_uri=uri_of(tmp_path / "copy"))
+    uri = uri_of(tmp_path / "copy")
+    before = statuses(uri)
+    text = (
+        rf"has a run of small/demo\S* that belongs to another sweep or search of that name \({undisturbed}.*put its "
+        r"folder back, or name it \(--folder\).*another name, or another database \(MLFLOW_TRACKING_URI\). To start "
+        r"over, delete those runs in the UI first \(`nowcastlab ui --sweep small`\)"
+    )
+    refused(small_sweep(**changes), tmp_path, TrackingError, text, tracking_uri=uri)
+    assert statuses(uri) == before
+    assert not (tmp_path / "small-demo" / "trials").exists()
+
+
+def test_a_sweep_whose_folder_was_moved_goes_on_with_its_runs(undisturbed: Path, tmp_path: Path) -> None:
+    shutil.copytree(undisturbed, tmp_path / "copy")
+    uri = uri_of(tmp_path / "copy")
+    before = statuses(uri)
+    (tmp_path / "copy" / "small-demo").rename(tmp_path / "small-demo")
+    assert not run_sweep(small_sweep(), root=tmp_path, tracking_uri=uri).unfinished
+    assert statuses(uri) == before
+
+
+def statuses(uri: str) -> dict[str, str]:
+    client = MlflowClient(uri)
+    runs = client.search_runs([client.get_experiment_by_name("small").experiment_id])
+    return {run.info.run_id: run.info.status for run in runs}

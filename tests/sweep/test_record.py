@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 from PIL import Image
 
+from nowcastlab import __version__
 from nowcastlab.config import mnist_config, radar_config
 from nowcastlab.report.collect import Cell
 from nowcastlab.report.source import ScoreFile, from_files, from_mlflow
@@ -62,7 +64,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory, tiny_store: Path) -> tuple
     for trial in trials(tiny_store):
         folder = root / trial.key
         assert run_trial(trial, folder)["status"] == "finished"
-        record = record_of(trial, folder, code_version="a" * 40 + "+changed", unfinished="RUNNING")
+        record = record_of(trial, folder, code_version="of a driver", unfinished="RUNNING")
         Mirror(client, trial.sweep).sync(record)
     experiments = [e.experiment_id for e in client.search_experiments()]
     return client, {run.info.run_name: run for run in client.search_runs(experiments)}, root
@@ -85,10 +87,27 @@ def test_tags_and_params_are_what_people_group_by(tracked: Tracked) -> None:
     assert expected.items() <= run.data.tags.items()
     assert run.data.tags["outcome"] == "finished"
     assert run.data.tags["device"].startswith("c")
-    assert run.data.tags["mlflow.source.git.commit"] == "a" * 40
     params = {"arm": "Traj-L2", "batch_size": "4", "data.size": "16", "model.filters": "8, 12, 12"}
     assert params.items() <= run.data.params.items()
     assert int(run.data.params["parameters"]) > 1000
+
+
+def test_its_code_is_that_of_the_worker_which_trained_it_whoever_copies_it(
+    tracked: Tracked, tiny_store: Path, tmp_path: Path
+) -> None:
+    run = tracked[1]["Traj-L2 s1"]
+    assert run.data.tags["nowcastlab.code"] == __version__  # as the tests have it: no repository
+    trial = trials(tiny_store)[0]
+    shutil.copytree(tracked[2] / trial.key, tmp_path / trial.key)
+    path = tmp_path / trial.key / "result.json"
+    result = json.loads(path.read_text())
+    result["environment"]["code"] = "a" * 40 + "+changed"
+    path.write_text(json.dumps(result))
+    tags = record_of(trial, tmp_path / trial.key, code_version="b" * 40, unfinished="RUNNING").tags
+    assert (tags["nowcastlab.code"], tags["mlflow.source.git.commit"]) == ("a" * 40 + "+changed", "a" * 40)
+    path.unlink()  # under way: it has not said
+    tags = record_of(trial, tmp_path / trial.key, code_version="b" * 40, unfinished="RUNNING").tags
+    assert tags["nowcastlab.code"] == "b" * 40
 
 
 def test_learning_is_a_curve_by_update(tracked: Tracked) -> None:

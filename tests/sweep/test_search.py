@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from optuna.trial import TrialState
 from nowcastlab.cli.search import as_text, how_it_ended, train_command
 from nowcastlab.config import TrainConfig, mnist_config, radar_config
 from nowcastlab.errors import ConfigError, StoreError, TrackingError, TrainingError
+from nowcastlab.sweep.attempts import read_attempts
 from nowcastlab.sweep.search import Choice, Real, Search, SearchFolder, Whole
 from nowcastlab.sweep.search.driver import SearchResult, check_search, resumable, run_search
 from nowcastlab.sweep.search.study import ask, found_in, identity_of, open_study
@@ -190,7 +192,7 @@ def test_a_search_begun_anew_does_not_write_into_the_runs_of_the_one_before(
 ) -> None:
     """Another folder, the same name and database: t000 would be two trials in one run."""
     root, _ = finished
-    with pytest.raises(TrackingError, match=rf"belongs to another search or sweep of that name \({root}"):
+    with pytest.raises(TrackingError, match=rf"belongs to another sweep or search of that name \({root}"):
         run_search(small_search(), trials=1, root=tmp_path, tracking_uri=f"sqlite:///{root}/mlflow.db")
     assert not (tmp_path / "small-search-demo" / "trials").exists()
 
@@ -232,6 +234,57 @@ def test_a_failed_trial_stays_failed_and_keeps_its_error_when_the_command_is_run
     assert (
         "Every trial failed, the first with its worker died 4 times. Mend that and ask for more, as --trials 2" in why
     )
+
+
+def test_a_point_that_no_machine_can_do_fails_alone_and_is_not_taken_up_again(tmp_path: Path, ray_address: str) -> None:
+    """As one that is too wide for the GPU: each attempt at it raises, and says nothing about the others."""
+    trial = SearchFolder(tmp_path, small_search()).path / "trials" / "t001-s1"
+    (trial / ".trial.lock").mkdir(parents=True)  # which no worker can then take
+    for _ in range(2):
+        result = search(tmp_path, 3)
+        outcomes = {one.number: one.outcome for one in result.found}
+        assert outcomes.pop(1) == "failed"
+        assert outcomes.keys() == {0, 2}
+        assert "failed" not in outcomes.values()
+        (failed,) = [one for one in result.found if one.number == 1]
+        assert failed.error.startswith("given up after 4 attempts: IsADirectoryError")
+        client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+        runs = client.search_runs([client.get_experiment_by_name("small-search").experiment_id])
+        assert {run.data.tags.get("arm"): run.info.status for run in runs} == {
+            None: "FINISHED",
+            "t000": "FINISHED",
+            "t001": "FAILED",
+            "t002": "FINISHED",
+        }
+
+
+def test_what_a_machine_did_once_is_tried_again(tmp_path: Path, ray_address: str) -> None:
+    trial = SearchFolder(tmp_path, small_search()).path / "trials" / "t000-s1"
+    in_the_way = trial / "attempts.jsonl"
+    in_the_way.mkdir(parents=True)
+
+    def clear_up() -> None:
+        while not (trial / "clock.json").exists():  # which an attempt writes at its end, also when it failed
+            time.sleep(0.01)
+        in_the_way.rmdir()
+
+    clearing = threading.Thread(target=clear_up, daemon=True)
+    clearing.start()
+    assert [one.outcome for one in search(tmp_path, 1).found] == ["finished"]
+    assert not clearing.is_alive()
+    assert len(read_attempts(trial)) == 1  # that got as far as a report
+
+
+def test_a_full_disk_ends_a_search_which_goes_on_when_there_is_room(tmp_path: Path, ray_address: str) -> None:
+    attempts = SearchFolder(tmp_path, small_search()).path / "trials" / "t000-s1" / "attempts.jsonl"
+    attempts.parent.mkdir(parents=True)
+    attempts.symlink_to("/dev/full")
+    text = r"Trial t000-s1 cannot go on: .*No space left on device.* Make room; the same command goes on"
+    with pytest.raises(TrainingError, match=text):
+        search(tmp_path, 2)
+    attempts.unlink()
+    assert len(search(tmp_path, 2).found) == 2
+    assert_whole(tmp_path, 2)
 
 
 def test_a_search_of_which_some_trials_failed_ended_well(finished: tuple[Path, SearchResult]) -> None:

@@ -138,17 +138,54 @@ def test_a_search_does_not_write_into_the_runs_of_another(uri: str) -> None:
     """Their trials have the same keys, t000 and so on, and are not known beforehand."""
     trial = replace(RECORD, key="s/demo/t000-s1", tags={"arm": "t000", "nowcastlab.folder": "/old/s-demo/t000-s1"})
     first = Mirror(connect(uri), "searched")
-    first.open_sweep(key="s/demo", name="s", params={}, tags={}, study="first")
+    first.open_sweep(key="s/demo", name="s", params={}, tags={}, token="first")
     first.sync(replace(trial, status="FINISHED"))
     again = Mirror(connect(uri), "searched")
-    again.open_sweep(key="s/demo", name="s", params={}, tags={}, study="first")
-    for study in ("second", None):
+    again.open_sweep(key="s/demo", name="s", params={}, tags={}, token="first")
+    for token in ("second", None):
         other = Mirror(connect(uri), "searched")
         with pytest.raises(
-            TrackingError, match=r"has a run of s/demo\S* that belongs to another search .*another name"
+            TrackingError, match=r"has a run of s/demo\S* that belongs to another sweep or search .*another name"
         ):
-            other.open_sweep(key="s/demo", name="s", params={}, tags={}, study=study)
-    other.open_sweep(key="s/laptop", name="s", params={}, tags={}, study="third")  # of another scale: not the same
+            other.open_sweep(key="s/demo", name="s", params={}, tags={}, token=token)
+    other.open_sweep(key="s/laptop", name="s", params={}, tags={}, token="third")  # of another scale: not the same
+
+
+class TooLate(MlflowClient):
+    """A real client that saw an empty experiment, just before another driver's run was made there."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(tracking_uri=uri)
+        self.early = 2  # looks: around, and for the sweep's own run
+
+    def search_runs(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().search_runs(*args, **kwargs)
+        if self.early:
+            self.early -= 1
+            found.clear()
+        return found
+
+
+def test_of_two_sweeps_begun_at_once_in_two_folders_the_later_one_is_refused(uri: str) -> None:
+    Mirror(connect(uri), "at-once").open_sweep(key="s/demo", name="s", params={}, tags={}, token="first")
+    late = Mirror(TooLate(uri), "at-once")
+    with pytest.raises(TrackingError, match="belongs to another sweep or search of that name"):
+        late.open_sweep(key="s/demo", name="s", params={}, tags={}, token="second")
+    assert the_run(uri, "at-once").data.tags["nowcastlab.study"] == "first"  # and what the other made is gone
+
+
+def test_a_finished_trial_whose_folder_was_emptied_is_done_anew_in_a_run_of_its_own(uri: str) -> None:
+    """Its old values have the same steps: none of the new ones would be logged beside them."""
+    Mirror(connect(uri), "emptied").sync(replace(RECORD, status="FINISHED"))
+    old = the_run(uri, "emptied").info.run_id
+    mirror = Mirror(connect(uri), "emptied")
+    anew = [{"step": 1, "train/loss": 7.0}]
+    mirror.sync(replace(RECORD, history=anew))
+    mirror.sync(replace(RECORD, history=anew, status="FINISHED"))
+    run = the_run(uri, "emptied")
+    assert run.info.run_id != old
+    assert (run.info.status, run.data.metrics["train/loss"]) == ("FINISHED", 7.0)
+    assert run.data.tags["nowcastlab.kind"] == "trial"
 
 
 def test_a_sweep_opened_again_says_what_is_new_about_it(uri: str) -> None:

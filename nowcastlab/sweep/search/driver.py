@@ -29,12 +29,12 @@ from nowcastlab.progress import progress
 from nowcastlab.sweep.clerk import Clerk
 from nowcastlab.sweep.design import Trial
 from nowcastlab.sweep.driver import ATTEMPTS, Say
-from nowcastlab.sweep.environment import code_version
+from nowcastlab.sweep.environment import running_code
 from nowcastlab.sweep.plan import duration
 from nowcastlab.sweep.preflight import check_cluster, check_data, check_space, trial_bytes
 from nowcastlab.sweep.search.design import Search, shown
 from nowcastlab.sweep.search.folder import SEARCH, SearchFolder
-from nowcastlab.sweep.search.rungs import read_verdict, run_by_rungs, write_verdict
+from nowcastlab.sweep.search.rungs import NO_SPACE, read_verdict, run_by_rungs, write_verdict
 from nowcastlab.sweep.search.study import (
     Found,
     as_found,
@@ -97,10 +97,10 @@ def run_search(
             name=f"{search.name} ({search.scale})",
             params={"scale": search.scale, "seed": search.seed, **{k: str(v) for k, v in search.space.items()}},
             tags={"sweep": search.name, "scale": search.scale, "question": search.question},
-            study=identity_of(study),
+            token=identity_of(study),
             artifacts=[folder.path / SEARCH],
         )
-        clerk = Clerk(search.name, folder, mirror, code_version(), say=say)
+        clerk = Clerk(search.name, folder, mirror, running_code(), say=say)
         for one in sorted(found_in(study), key=lambda one: one.number):
             trial = search.trial(one.number, one.values)
             if one.outcome == FAILED:
@@ -171,7 +171,9 @@ class _Driver:
             return
         engine.connect(cpus=cpus)
         check_cluster(cpus_each, gpus_each, self._say)
-        remote = ray.remote(num_cpus=cpus_each, num_gpus=gpus_each, max_retries=ATTEMPTS - 1)(run_by_rungs)
+        # what a trial raises, and does not write down as its result, is the machine's doing: no memory, a lost disk
+        often = {"max_retries": ATTEMPTS - 1, "retry_exceptions": True}
+        remote = ray.remote(num_cpus=cpus_each, num_gpus=gpus_each, **often)(run_by_rungs)
         with progress(total=trials, label="search", unit="trials") as bar:
             bar.update(min(ended, trials))
             try:
@@ -224,16 +226,23 @@ class _Driver:
         try:
             result = ray.get(reference)
         except DIED:
-            result = {"status": FAILED, "error": f"its worker died {ATTEMPTS} times", "seconds": 0.0}
-            self._clerk.failed(running.trial, result["error"])
-        except ray.exceptions.RayTaskError as error:  # the machine's doing: the trial can be taken up again
+            result = self._given_up(running, f"its worker died {ATTEMPTS} times")
+        except ray.exceptions.RayTaskError as error:  # as of a point that is too wide for the GPU: others may not be
+            why = f"{type(error.cause).__name__}: {error.cause}"
+            result = self._given_up(running, f"given up after {ATTEMPTS} attempts: {why}")
+        if result["status"] == NO_SPACE:  # which the others will not find either
             raise TrainingError(
-                f"Trial {running.trial.key} cannot go on: {error.cause}. Mend that; the same command goes on."
-            ) from None
+                f"Trial {running.trial.key} cannot go on: {result['error']}. Make room; the same command goes on."
+            )
         del self._under_way[reference]
         self._judge(running)  # what came since the last look
         found = as_found(self._tell(running, result))
         say(f"  [{len(found_in(self._study))}/{trials}] {_line(found, running.trial, result['seconds'])}")
+
+    def _given_up(self, running: _Running, why: str) -> dict[str, Any]:
+        """The result of a trial that left none."""
+        self._clerk.failed(running.trial, why)
+        return {"status": FAILED, "error": why, "seconds": 0.0}
 
     def _tell(self, running: _Running, result: dict[str, Any]) -> FrozenTrial:
         if result["status"] == FINISHED:

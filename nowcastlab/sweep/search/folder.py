@@ -16,7 +16,7 @@ from typing import Any
 
 from nowcastlab.errors import ConfigError
 from nowcastlab.sweep.design import Trial
-from nowcastlab.sweep.folder import claimed, read_sealed
+from nowcastlab.sweep.folder import claimed, config_digest, read_sealed, refuse_other_data
 from nowcastlab.sweep.search.design import Search
 from nowcastlab.whole_files import write_atomically
 
@@ -44,8 +44,9 @@ class SearchFolder:
     def _settle(self) -> None:
         path = self.path / SEARCH
         plain = {"identity": self.search.identity, **self.search.to_plain()}
-        begun = read_sealed(path, "search")
+        begun = read_sealed(path, "Delete it if the search was not changed since: it is written anew.")
         if begun is not None and begun["identity"] != plain["identity"]:
+            refuse_other_data("search", _digests(begun), _digests(plain), self.path)
             changed = [name for name in plain if name != "identity" and begun.get(name) != _as_read(plain[name])]
             raise ConfigError(
                 f"The search was changed after it was begun in {self.path} ({', '.join(changed)}). Put it back as "
@@ -63,6 +64,11 @@ class SearchFolder:
             whole = content[: content.rfind(b"\n") + 1]
             if len(whole) < len(content):
                 write_atomically(self.journal, whole)
+
+
+def _digests(plain: dict[str, Any]) -> dict[str, str]:
+    """What each store and digit set is, by its name: of the corners, which stand for all points."""
+    return dict(config_digest(config) for config in plain["configs"])
 
 
 def _as_read(value: Any) -> Any:

@@ -10,17 +10,23 @@ from typing import Any
 
 from nowcastlab.metric_names import VALID_SCORE
 from nowcastlab.sweep.design import Trial
-from nowcastlab.sweep.trial import run_trial
+from nowcastlab.sweep.trial import no_space, run_trial, told
 from nowcastlab.whole_files import write_atomically
 
 WAIT_S = 60.0  # of a worker, for the driver's word
+NO_SPACE = "no space"  # in the place of a trial's status: it has none, and can be taken up again
 VERDICT = "verdict.json"  # in a trial's folder: whether it may go on beyond its last rung
 
 
 def run_by_rungs(plain: dict[str, Any], folder: str, rungs: set[int]) -> dict[str, Any]:
     """What Ray runs. It imports neither Optuna nor MLflow, which are the driver's alone."""
     at = _Rung(folder=Path(folder), rungs=rungs, stopped=read_verdict(Path(folder)).get("stop", False))
-    return run_trial(Trial.from_plain(plain), Path(folder), report=at.note, stop=at.stop)
+    try:
+        return run_trial(Trial.from_plain(plain), Path(folder), report=at.note, stop=at.stop)
+    except Exception as error:
+        if not no_space(error):
+            raise  # Ray tries again, perhaps elsewhere
+        return {"status": NO_SPACE, "error": told(error)}  # seen here: an error that travels leaves its causes behind
 
 
 @dataclass(kw_only=True)
