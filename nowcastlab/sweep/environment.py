@@ -50,6 +50,7 @@ def running_code() -> str:
 
 def code_version(package: Path = Path(__file__).parents[1]) -> str:
     """The commit the library runs from, and whether it was changed; or its release."""
+
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=package, capture_output=True, text=True, check=True).stdout.strip()
 
