@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ import pytest
 from nowcastlab.cli.ui import _pages, command
 from nowcastlab.errors import TrackingError
 from nowcastlab.tracking import Mirror, connect
+from nowcastlab.tracking.server import serving
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +114,29 @@ def test_a_port_that_is_taken_is_named(database: str, monkeypatch: pytest.Monkey
         port = other.getsockname()[1]
         with pytest.raises(TrackingError, match=f"Port {port} is taken"):
             command.main(["--port", str(port)], standalone_mode=False)
+
+
+def test_a_server_that_took_the_port_meanwhile_is_not_mistaken_for_ours(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers as well as ours would, while ours is still starting."""
+
+    def answer(request: SimpleHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+
+    monkeypatch.setattr("nowcastlab.tracking.server._is_free", lambda port: True)
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as other:
+        monkeypatch.setattr(SimpleHTTPRequestHandler, "do_GET", answer)
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        try:
+            with (
+                pytest.raises(TrackingError, match="Another server took the port while this one was starting"),
+                serving(database, port=other.server_port),
+            ):
+                pass
+        finally:
+            other.shutdown()
 
 
 def test_without_a_database_it_says_what_to_run_and_makes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
