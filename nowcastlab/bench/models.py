@@ -122,11 +122,12 @@ def command(
     Beside each recurrent one runs the same network written plainly (a loop over links, gate by gate, step by step; it
     lives with the tests), beside all a plain matrix product, in turn, in one process. A step is forward, loss, backward
     and Adam, at the paper's size; with --small also for the networks of demo and laptop scale, and for others as narrow
-    with the flow net as wide as the paper's. The flow net's 5x5 convolutions run at the rate of the products and are
-    the same in both, so where they are most of the work the plain network is not much slower.
+    with the flow net as wide as the paper's. At 8 channels that flow net is most of the work and is no
+    faster than the plain one's, so the plain network is not much slower there.
 
     Counted as FLOPs are the convolutions and matrix products of forward and backward, two operations a multiply-add;
-    not sampling, gates or activations. "of products" is their rate in a step over that of a 1536 x 1536 product, by
+    not sampling, gates or activations. Convolutions count as if each were worked out directly; TrajGRU's
+    wider ones take fewer multiplications. "of products" is their rate in a step over that of a 1536 x 1536 product, by
     whichever of torch's two libraries is the faster here.
     "of products" and "x plain" are ratios of CPU seconds, of all threads together, since waiting for a core that others
     use says nothing about the code; the rest is wall time.

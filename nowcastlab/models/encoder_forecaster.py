@@ -14,9 +14,11 @@ B batch. A sequence is a list of steps, each (B, channels, H, W).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -28,6 +30,7 @@ from nowcastlab.models.forecaster import Forecaster
 from nowcastlab.models.initialise import initialise
 from nowcastlab.models.spec import RecurrentSpec, Resample
 from nowcastlab.models.traj_gru import TrajGRUCell
+from nowcastlab.models.winograd import weights_kept
 
 INPUT_CHANNELS = 4  # p, x, y, 1
 
@@ -73,13 +76,32 @@ def unroll(
             state = checkpoint(lambda x, h: step(read(x), h), x, state, use_reentrant=False, preserve_rng_state=False)
             outputs.append(state[0])
     else:
-        # split, not an index a step: indexing fills a whole sequence of zeros for each step's gradient
-        parts = [part.split(inputs[0].shape[0]) for part in read(torch.cat(list(inputs)))] if resample else []
-        for reading in zip(*parts, strict=True) if parts else [()] * len(inputs):
-            state = step(reading, state)
-            outputs.append(state[0])
+        parts = [_Steps.apply(part, inputs[0].shape[0]) for part in read(torch.cat(list(inputs)))] if resample else []
+        with weights_kept(cell):
+            for reading in zip(*parts, strict=True) if parts else [()] * len(inputs):
+                state = step(reading, state)
+                outputs.append(state[0])
     assert state is not None
     return outputs, state
+
+
+class _Steps(torch.autograd.Function):
+    """A sequence as its steps. An index a step would fill a whole sequence of zeros for each step's gradient. `split`
+    does not, but loses the layout where a step has none, as the first step's flow, and a convolution then copies all
+    of it back."""
+
+    @staticmethod
+    def forward(ctx: Any, sequence: Tensor, batch: int) -> tuple[Tensor, ...]:
+        ctx.set_materialize_grads(False)
+        return sequence.split(batch)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None]:
+        known = next((grad for grad in grads if grad is not None), None)
+        if known is None:
+            return None, None
+        return torch.cat([torch.zeros_like(known) if grad is None else grad for grad in grads]), None
 
 
 def build_cell(spec: RecurrentSpec, layer: int, inputs: int) -> Cell:

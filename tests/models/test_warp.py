@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -27,14 +26,6 @@ def any_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         assert way._ONEDNN_LINEAR is not None, "torch for a CPU is built with oneDNN"
         monkeypatch.setattr(way, "_ONEDNN_LINEAR", None)
     return request.param
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
