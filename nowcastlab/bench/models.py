@@ -122,8 +122,8 @@ def command(
     Beside each recurrent one runs the same network written plainly (a loop over links, gate by gate, step by step; it
     lives with the tests), beside all a plain matrix product, in turn, in one process. A step is forward, loss, backward
     and Adam, at the paper's size; with --small also for the networks of demo and laptop scale, and for others as narrow
-    with the flow net as wide as the paper's. At 8 channels that flow net is most of the work and is no
-    faster than the plain one's, so the plain network is not much slower there.
+    with the flow net as wide as the paper's. At 8 channels that is most of the work, and little of it can be saved, so
+    the plain network is not much slower there.
 
     Counted as FLOPs are the convolutions and matrix products of forward and backward, two operations a multiply-add;
     not sampling, gates or activations. Convolutions count as if each were worked out directly; TrajGRU's
