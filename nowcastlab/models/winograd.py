@@ -203,7 +203,7 @@ def matrices(size: int) -> tuple[Array, Array, Array]:
 
 
 def weight_points(weight: Tensor) -> Tensor:
-    """(out, C, 5, 5) to (64, out, C). Plain torch, so that autograd knows it."""
+    """(out, C, kernel, kernel) to (64, out, C). Plain torch, so that autograd knows it."""
     both = _both_sides(9 - weight.shape[2], weight.dtype)
     return (both @ weight.reshape(-1, both.shape[1]).t()).view(64, *weight.shape[:2])
 
