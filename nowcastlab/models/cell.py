@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from nowcastlab.models.winograd import Conv2d
+
 State = tuple[Tensor, ...]
 Reading = tuple[Tensor, ...]
 
@@ -31,6 +33,6 @@ class Cell(nn.Module):
         raise NotImplementedError
 
 
-def conv(inputs: int, outputs: int, kernel: int, *, dilation: int = 1) -> nn.Conv2d:
+def conv(inputs: int, outputs: int, kernel: int, *, dilation: int = 1) -> Conv2d:
     """A convolution that keeps the grid. Its values are set by `initialise`, so none are drawn here."""
-    return nn.utils.skip_init(nn.Conv2d, inputs, outputs, kernel, padding=dilation * (kernel // 2), dilation=dilation)
+    return nn.utils.skip_init(Conv2d, inputs, outputs, kernel, padding=dilation * (kernel // 2), dilation=dilation)

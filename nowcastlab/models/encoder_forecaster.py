@@ -205,8 +205,7 @@ class EncoderForecaster(Forecaster):
                 return None
             if layer == shown:
                 _, (h,) = unroll(cell, resample, sequence[:-1], None)
-                _, to_flow = cell.read(F.leaky_relu(resample(sequence[-1]), SLOPE))
-                return cell.flows(to_flow, h).transpose(1, 2)
+                return cell.flows(F.leaky_relu(resample(sequence[-1]), SLOPE), h).transpose(1, 2)
             sequence, _ = unroll(cell, resample, sequence, None)
         return None
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import torch
 
@@ -21,6 +23,14 @@ def parts(total: int, *, at_least: int) -> list[tuple[int, int]]:
     count = max(1, min(torch.get_num_threads(), total // at_least))
     bounds = [total * k // count for k in range(count + 1)]
     return list(pairwise(bounds))
+
+
+def share(total: int, loop: Callable[..., None], *arguments: Any, at_least: int) -> None:
+    """Run a loop over a range, `loop(*arguments, first, last)`, by as many threads as torch has."""
+    if torch.get_num_threads() == 1:
+        loop(*arguments, 0, total)  # as below, but small networks call this a thousand times a step
+    else:
+        in_parallel([partial(loop, *arguments, *part) for part in parts(total, at_least=at_least)])
 
 
 def in_parallel(jobs: Sequence[Callable[[], None]]) -> None:

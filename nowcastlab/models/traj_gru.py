@@ -24,34 +24,26 @@ class TrajGRUCell(Cell):
         super().__init__()
         self.filters = filters
         self.links = links
-        self.input_to_state: nn.Conv2d | None = _conv(inputs, 3 * filters, input_kernel) if inputs else None
+        self.input_to_state: nn.Conv2d | None = conv(inputs, 3 * filters, input_kernel) if inputs else None
         self.state_to_state = conv(links * filters, 3 * filters, 1)
-        self.input_to_flow: nn.Conv2d | None = _conv(inputs, flow_filters, FLOW_KERNEL) if inputs else None
-        self.state_to_flow = _conv(filters, flow_filters, FLOW_KERNEL)
-        self.flow = _conv(flow_filters, 2 * links, FLOW_KERNEL)
+        self.input_to_flow: Conv2d | None = conv(inputs, flow_filters, FLOW_KERNEL) if inputs else None
+        self.state_to_flow = conv(filters, flow_filters, FLOW_KERNEL)
+        self.flow = conv(flow_filters, 2 * links, FLOW_KERNEL)
 
     def read(self, x: Tensor) -> Reading:
         assert self.input_to_state is not None
-        assert self.input_to_flow is not None
-        return self.input_to_state(x), self.input_to_flow(x)
+        return self.input_to_state(x), x
 
-    def flows(self, from_input: Tensor | None, h: Tensor) -> Tensor:
+    def flows(self, x: Tensor | None, h: Tensor) -> Tensor:
         """The flow net: where each link of each pixel looks, (batch, 2, L, H, W), linear and unbounded."""
-        hidden = self.state_to_flow(h)
-        if from_input is not None:
-            hidden = hidden.add_(from_input)  # in place, like the leaky ReLU: neither needs what was there before
+        hidden = self.state_to_flow(h) if x is None else self.state_to_flow(h, (self.input_to_flow, x))
         return self.flow(F.leaky_relu_(hidden, SLOPE)).unflatten(1, (2, self.links))
 
     def forward(self, reading: Reading, state: State) -> State:
         (h,) = state
-        to_gates, to_flow = reading if reading else (None, None)
-        from_state = warp_and_project(h, self.flows(to_flow, h), self.state_to_state.weight, self.state_to_state.bias)
+        to_gates, x = reading if reading else (None, None)
+        from_state = warp_and_project(h, self.flows(x, h), self.state_to_state.weight, self.state_to_state.bias)
         return (gru_step(to_gates, from_state, h),)
 
     def begin(self, reading: Reading) -> State:
         return (first_gru_step(reading[0], self.state_to_state),)
-
-
-def _conv(inputs: int, outputs: int, kernel: int) -> Conv2d:
-    """As `conv`, in fewer multiplications where that is faster."""
-    return nn.utils.skip_init(Conv2d, inputs, outputs, kernel, padding=kernel // 2)

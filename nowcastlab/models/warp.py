@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from nowcastlab.models.threads import in_parallel, parts
+from nowcastlab.models.threads import in_parallel, parts, share
 
 try:
     from nowcastlab.models import warp_kernel
@@ -156,9 +156,7 @@ def _chunks(padded: Tensor, flow: Tensor) -> list[tuple[slice, int, Tensor]]:
 def _gather(padded: Tensor, flow: Tensor, seen: Tensor, start: int) -> None:
     if padded.is_meta:
         return
-    arrays = padded.numpy(), flow.numpy(), seen.numpy()
-    shares = parts(seen.shape[1], at_least=256)
-    in_parallel([partial(warp_kernel.gather, *arrays, start, first, last) for first, last in shares])
+    share(seen.shape[1], warp_kernel.gather, padded.numpy(), flow.numpy(), seen.numpy(), start, at_least=256)
 
 
 def _scatter(

@@ -143,7 +143,7 @@ def _cost(model: Forecaster, config: TrainConfig) -> _Cost:
             forecast_s = forward / _operations_per_s()
             return _Cost(update_s=BACKWARD * forecast_s * batch, forecast_s=forecast_s, measured=False)
     frames = torch.rand(batch, data.in_frames, data.height, data.width, generator=torch.Generator().manual_seed(0))
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-9)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-9, fused=True)
 
     def update() -> None:
         optimiser.zero_grad()

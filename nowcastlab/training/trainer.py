@@ -52,6 +52,7 @@ class Trainer:
             lr=config.learning_rate,
             betas=(config.beta1, config.beta2),
             eps=config.epsilon,
+            fused=True,  # a third of the time, and with many small layers that is felt
         )
 
     @property

@@ -191,7 +191,7 @@ def test_flops_of_links_are_those_of_the_convolution_they_stand_for() -> None:
     size = {"frames": 2, "leads": 3, "height": 4, "width": 4}
     per_step = (2 * 5 + 5 * 18) * 25  # from the state, then to 2 x 9 numbers
     read = 3 * 5 * 25  # from the input, which the forecaster does not have
-    flow_net = 2 * 16 * (4 * per_step + 2 * read)  # 1 + 3 steps from a state that is not zero, 2 frames read
+    flow_net = 2 * 16 * (4 * per_step + 1 * read)  # 1 + 3 steps from a state that is not zero
     difference = count_flops(EncoderForecaster(traj), **size) - count_flops(EncoderForecaster(conv), **size)
     assert difference == flow_net
 

@@ -36,7 +36,8 @@ def layer(inputs: int, outputs: int, kernel: int, *, dtype: torch.dtype = torch.
 
 
 def by_points(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return winograd._Convolve.apply(x, weight_points(weight), bias, SIZES[weight.shape[2]])
+    way_back = winograd._WayBack()
+    return winograd._Convolve.apply(way_back, weight.detach(), winograd._Points.apply(way_back, weight), bias, x)
 
 
 def directly(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -71,7 +72,7 @@ def test_in_single_precision_its_mean_error_is_below_a_hundred_thousandth(kernel
     """In the root mean square, of what results and gradients deviate by. Direct sums are off by some 5e-7."""
     made = layer(channels, 32, kernel)
     x = normal(2, channels, 32, 32, seed=2)
-    assert made.suits(x)
+    assert made.suits([x])
     exact = outcome(directly, x.double(), made.weight.double(), made.bias.double())
     for ours, truth in zip(outcome(by_points, x, made.weight, made.bias), exact, strict=True):
         assert (ours.double() - truth).std() < 1e-5 * truth.std()
@@ -151,7 +152,7 @@ UNSUITED = {
 def test_elsewhere_it_is_torchs_own_to_the_bit(name: str) -> None:
     one, grid = UNSUITED[name]
     x = normal(1, one.in_channels, *grid)
-    assert not one.suits(x)
+    assert not one.suits([x])
     assert torch.equal(one(x), plain_like(one)(x))
 
 
@@ -171,9 +172,9 @@ def test_it_can_be_trained_after_a_forecast() -> None:
 
 def test_lower_precision_is_left_to_torch() -> None:
     one, x = layer(32, 32, 5), normal(1, 32, 16, 16)
-    assert one.suits(x)
+    assert one.suits([x])
     with torch.autocast("cpu", torch.bfloat16):
-        assert not one.suits(x)
+        assert not one.suits([x])
         assert one(x).dtype == torch.bfloat16
 
 
@@ -185,22 +186,82 @@ def test_a_network_counts_as_many_operations_with_it_as_without(monkeypatch: pyt
     assert count_flops(build("traj-l5"), **size) == counted
 
 
+# --- layers side by side
+
+
+@pytest.mark.parametrize("inputs", [(16, 20), (3, 2)], ids=["by points", "directly"])
+def test_a_layer_beside_another_adds_what_it_would_give(inputs: tuple[int, int]) -> None:
+    layers = [layer(channels, 32, 5, dtype=torch.float64) for channels in inputs]
+    images = [normal(2, c, 16, 16, seed=c, dtype=torch.float64).requires_grad_() for c in inputs]
+    leaves = [*images, *(parameter for one in layers for parameter in one.parameters())]
+    assert layers[0].suits(images) == (inputs[0] == 16)
+    together = layers[0](images[0], (layers[1], images[1]))
+    apart = layers[0](images[0]) + layers[1](images[1])
+    torch.testing.assert_close(together, apart, rtol=1e-10, atol=1e-10)
+    gradients = [torch.autograd.grad((made * apart.detach().cos()).sum(), leaves) for made in (together, apart)]
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_a_layer_kept_for_itself_is_not_taken_for_one_beside_another() -> None:
+    one, other, x = layer(32, 32, 5), layer(16, 32, 5), normal(1, 32, 16, 16)
+    with weights_kept(nn.ModuleList([one, other])):
+        alone, both = one(x), one(x, (other, x[:, :16]))
+        torch.testing.assert_close(both, alone + other(x[:, :16]), rtol=1e-4, atol=1e-4)
+        assert torch.equal(one(x), alone)
+
+
 # --- weights, once a sequence
 
 
-def test_kept_weights_give_the_same_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kept_bytes", [0, 1 << 30])
+def test_kept_weights_give_the_same_gradient(monkeypatch: pytest.MonkeyPatch, kept_bytes: int) -> None:
+    """They are evaluated once a sequence, and once more for its way back if they are large."""
     made, x = layer(32, 32, 5), normal(1, 32, 16, 16)
+    again = int(kept_bytes == 0)
     evaluated: list[int] = []
     original = weight_points
+    monkeypatch.setattr(winograd, "KEPT_BYTES", kept_bytes)
     monkeypatch.setattr(winograd, "weight_points", lambda weight: evaluated.append(1) or original(weight))
     made(made(x)).square().sum().backward()
-    assert len(evaluated) == 2
+    assert len(evaluated) == 2 + again
     assert made.weight.grad is not None
     expected, made.weight.grad = made.weight.grad, None
+    evaluated.clear()
     with weights_kept(made):
         made(made(x)).square().sum().backward()
-    assert len(evaluated) == 3
+    assert len(evaluated) == 1 + again
     torch.testing.assert_close(made.weight.grad, expected, rtol=1e-4, atol=1e-4 * expected.abs().max().item())
+
+
+def test_each_backward_pass_gives_the_whole_gradient() -> None:
+    """Also one that stops at the image, that follows one which failed, or that goes through part of the steps."""
+    made, x = layer(32, 32, 5, dtype=torch.float64), normal(1, 32, 16, 16, dtype=torch.float64).requires_grad_()
+    assert made.suits([x])
+    with weights_kept(made):
+        steps = [made(x), made(2 * x), made(3 * x)]
+    outcome, truth = (
+        sum((one * one.detach().cos()).sum() for one in images)
+        for images in (steps, [directly(k * x, made.weight, made.bias) for k in (1, 2, 3)])
+    )
+    leaves = [x, made.weight, made.bias]
+    expected = torch.autograd.grad(truth, leaves)
+    for asked in ([x], leaves, [made.weight], [x], leaves):
+        gradients = torch.autograd.grad(outcome, asked, retain_graph=True)
+        for leaf, ours in zip(asked, gradients, strict=True):
+            theirs = next(grad for one, grad in zip(leaves, expected, strict=True) if one is leaf)
+            torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+    def fail(grad: Tensor) -> None:
+        raise InterruptedError
+
+    with steps[0].register_hook(fail), pytest.raises(InterruptedError):  # when the last of the three has been through
+        torch.autograd.grad(outcome, leaves, retain_graph=True)
+    for ours, theirs in zip(torch.autograd.grad(outcome, leaves, retain_graph=True), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+    (of_one,) = torch.autograd.grad(steps[1].sum(), [made.weight])
+    (truth_of_one,) = torch.autograd.grad(directly(2 * x, made.weight, made.bias).sum(), [made.weight])
+    torch.testing.assert_close(of_one, truth_of_one, rtol=1e-10, atol=1e-10)
 
 
 def test_what_was_kept_does_not_outlive_its_sequence() -> None:
