@@ -122,13 +122,12 @@ def command(
     Beside each recurrent one runs the same network written plainly (a loop over links, gate by gate, step by step; it
     lives with the tests), beside all a plain matrix product, in turn, in one process. A step is forward, loss, backward
     and Adam, at the paper's size; with --small also for the networks of demo and laptop scale, and for others as narrow
-    with the flow net as wide as the paper's. At 8 channels that is most of the work, and little of it can be saved, so
-    the plain network is not much slower there.
+    with the flow net as wide as the paper's.
 
     Counted as FLOPs are the convolutions and matrix products of forward and backward, two operations a multiply-add;
-    not sampling, gates or activations. Convolutions count as if each were worked out directly; TrajGRU's
-    wider ones take fewer multiplications. "of products" is their rate in a step over that of a 1536 x 1536 product, by
-    whichever of torch's two libraries is the faster here.
+    not sampling, gates or activations. "of products" is their rate in a step over that of a 1536 x 1536 product, by
+    whichever of torch's two libraries is the faster here. Convolutions count as if each were worked out directly; on a
+    CPU wider ones take fewer multiplications, so the rate may be above that of products.
     "of products" and "x plain" are ratios of CPU seconds, of all threads together, since waiting for a core that others
     use says nothing about the code; the rest is wall time.
     Hours are those of a trial at the paper's scale on this machine, training alone, for the paper's batch: 4, and of
