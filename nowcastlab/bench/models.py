@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 if TYPE_CHECKING:
+    from nowcastlab.bench.timing import Timing
     from nowcastlab.models import Forecaster
 
 # (dataset, whether a CNN): batch and updates of the `paper` scale
@@ -190,8 +191,6 @@ def as_line(cost: Cost) -> str:
 
 def measure(case: Case, *, rounds: int, with_reference: bool) -> Cost:
     """One line of the table: a training step, a matrix product and, if asked, the plain network, in turn."""
-    import statistics
-
     import torch
 
     from nowcastlab.bench.reference import load_reference
@@ -214,17 +213,24 @@ def measure(case: Case, *, rounds: int, with_reference: bool) -> Cost:
     timings = interleave(contenders, rounds=rounds)
     batch, steps, height, width = frames.shape
     flops = count_flops(model, frames=steps, leads=leads, height=height, width=width, batch=batch, backward=True)
-    product_flops = PRODUCTS * 2 * PRODUCT_SIDE**3
+    return cost_of(case, timings, frames=batch * (steps + leads), flops=flops, cnn=cnn)
+
+
+def cost_of(case: Case, timings: dict[str, Timing], *, frames: int, flops: int, cnn: bool) -> Cost:
+    """The line, from what the contenders took."""
+    import statistics
+
     # CPU seconds: on a machine that others use too, waiting for a core says nothing about the code.
     ours = timings["ours"]
     products = map(min, timings["products (MKL)"].cpu_s, timings["products (oneDNN)"].cpu_s)
+    product_flops = PRODUCTS * 2 * PRODUCT_SIDE**3
     shares = [(flops / mine) / (product_flops / theirs) for mine, theirs in zip(ours.cpu_s, products, strict=True)]
     paper_batch, paper_updates = PAPER_TRAINING[case.dataset, cnn]
     paper_scale = case.batch == paper_batch and case.scale == "paper" and not case.width
     return Cost(
         case=case,
         step_ms=1e3 * ours.median_s,
-        frames_per_second=batch * (steps + leads) / ours.median_s,
+        frames_per_second=frames / ours.median_s,
         step_gflops=flops / 1e9,
         share_of_product_rate=statistics.median(shares),
         ratio_to_reference=ours.ratio_to(timings["reference"], cpu=True) if "reference" in timings else None,

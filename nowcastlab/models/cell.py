@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from nowcastlab.models.winograd import Conv2d
+from nowcastlab.models.convolution import Conv2d
 
 State = tuple[Tensor, ...]
 Reading = tuple[Tensor, ...]

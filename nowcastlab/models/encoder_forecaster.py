@@ -26,11 +26,11 @@ from nowcastlab.errors import ConfigError
 from nowcastlab.models.cell import SLOPE, Cell, Reading, State
 from nowcastlab.models.conv_gru import ConvGRUCell
 from nowcastlab.models.conv_lstm import ConvLSTMCell
+from nowcastlab.models.convolution import weights_kept
 from nowcastlab.models.forecaster import Forecaster
 from nowcastlab.models.initialise import initialise
 from nowcastlab.models.spec import RecurrentSpec, Resample
 from nowcastlab.models.traj_gru import TrajGRUCell
-from nowcastlab.models.winograd import weights_kept
 
 INPUT_CHANNELS = 4  # p, x, y, 1
 

@@ -13,8 +13,8 @@ from torch.nn import functional as F
 
 from nowcastlab.models.cell import SLOPE, Cell, Reading, State, conv
 from nowcastlab.models.conv_gru import first_gru_step, gru_step
+from nowcastlab.models.convolution import Conv2d
 from nowcastlab.models.warp import warp_and_project
-from nowcastlab.models.winograd import Conv2d
 
 FLOW_KERNEL = 5
 

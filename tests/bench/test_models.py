@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from click.testing import CliRunner
 
-from nowcastlab.bench.models import PAPER_TRAINING, Case, command, measure, peak_gib
+from nowcastlab.bench.models import PAPER_TRAINING, Case, command, cost_of, measure, peak_gib
 from nowcastlab.bench.timing import Timing
 from nowcastlab.config import RadarData
 from nowcastlab.config.presets import _mnist_recipe, _radar_recipe
@@ -38,46 +36,36 @@ def test_radar_is_measured_without_small_networks_unasked(options: list[str], mo
     assert measured == ["trajgru, batch 1", "convgru, batch 1"]
 
 
-def clocked(monkeypatch: pytest.MonkeyPatch, **seconds: tuple[float, float]) -> list[str]:
-    """Every contender is run once, and found to have taken these wall and CPU seconds in each of two rounds."""
-    run: list[str] = []
-
-    def interleave(contenders: dict[str, Callable[[], object]], *, rounds: int) -> dict[str, Timing]:
-        timings = {}
-        for name, work in contenders.items():
-            work()
-            run.append(name)
-            wall, cpu = seconds[name.partition(" ")[0]]
-            timings[name] = Timing(wall_s=[wall] * rounds, cpu_s=[cpu] * rounds)
-        return timings
-
-    monkeypatch.setattr("nowcastlab.bench.timing.interleave", interleave)
-    return run
+def test_a_recurrent_network_is_measured_beside_the_plain_one_and_a_cnn_alone() -> None:
+    recurrent = measure(Case(name="traj-l13", scale="demo"), rounds=1, with_reference=True)
+    assert recurrent.ratio_to_reference is not None
+    assert recurrent.frames_per_second == pytest.approx(20 / (recurrent.step_ms / 1e3))
+    cnn = measure(Case(name="conv2d", scale="demo"), rounds=1, with_reference=True)
+    assert cnn.ratio_to_reference is None
+    assert cnn.step_gflops > 0
 
 
-def test_a_recurrent_network_is_measured_beside_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = clocked(monkeypatch, ours=(0.5, 0.4), reference=(0.7, 0.8), products=(0.2, 0.1))
-    cost = measure(Case(name="traj-l13", scale="demo", batch=2), rounds=2, with_reference=True)
-    assert run == ["ours", "products (MKL)", "products (oneDNN)", "reference"]
-    assert cost.ratio_to_reference == pytest.approx(0.4 / 0.8)
-    assert cost.step_ms == pytest.approx(500)
-    assert cost.frames_per_second == pytest.approx(2 * 20 / 0.5)
-    assert cost.share_of_product_rate == pytest.approx(cost.step_gflops / 0.4 / (3 * 2 * 1.536**3 / 0.1))
-    assert cost.paper_hours is None  # it is not the paper's size
+def test_a_cost_is_the_median_of_rounds_each_compared_within_itself() -> None:
+    timings = {
+        "ours": Timing(wall_s=[0.5, 0.7, 5.0], cpu_s=[0.4, 0.5, 4.0]),
+        "reference": Timing(wall_s=[1.0, 1.0, 7.0], cpu_s=[0.8, 2.0, 5.0]),  # ours took 1/2, 1/4 and 4/5 of it
+        "products (MKL)": Timing(wall_s=[9.0] * 3, cpu_s=[0.2, 0.1, 0.8]),
+        "products (oneDNN)": Timing(wall_s=[9.0] * 3, cpu_s=[0.1, 0.3, 0.9]),
+    }
+    flops = 3 * 2 * 1536**3  # as many as three products, which took 1/4, 1/5 and 1/5 of our time
+    cost = cost_of(Case(name="traj-l13", batch=4), timings, frames=80, flops=flops, cnn=False)
+    assert cost.ratio_to_reference == pytest.approx(1 / 2)
+    assert cost.share_of_product_rate == pytest.approx(1 / 5)
+    assert cost.step_ms == pytest.approx(700)
+    assert cost.frames_per_second == pytest.approx(80 / 0.7)
+    assert cost.paper_hours == pytest.approx(0.7 * 200_000 / 3600)
 
 
-def test_a_cnn_is_measured_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = clocked(monkeypatch, ours=(0.5, 0.4), products=(0.2, 0.1))
-    cost = measure(Case(name="conv2d", scale="demo"), rounds=2, with_reference=True)
-    assert run == ["ours", "products (MKL)", "products (oneDNN)"]
-    assert cost.ratio_to_reference is None
-    assert cost.step_gflops > 0
-
-
-def test_steps_are_taken_in_turn_and_timed() -> None:
-    cost = measure(Case(name="traj-l13", scale="demo"), rounds=1, with_reference=True)
-    assert cost.ratio_to_reference is not None
-    assert cost.frames_per_second == pytest.approx(20 / (cost.step_ms / 1e3))
+@pytest.mark.parametrize(("batch", "scale", "width"), [(1, "paper", 0), (4, "demo", 0), (4, "paper", 8)])
+def test_hours_are_told_of_nothing_but_the_papers_size(batch: int, scale: str, width: int) -> None:
+    timings = {name: Timing(wall_s=[1.0], cpu_s=[1.0]) for name in ("ours", "products (MKL)", "products (oneDNN)")}
+    case = Case(name="traj-l13", batch=batch, scale=scale, width=width)
+    assert cost_of(case, timings, frames=20, flops=1, cnn=False).paper_hours is None
 
 
 def test_hours_are_of_the_papers_own_batch_and_updates() -> None:

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nowcastlab.bench.reference import load_reference
-from nowcastlab.models import build, winograd
+from nowcastlab.models import build, convolution, winograd
+from nowcastlab.models.convolution import Conv2d, weights_kept
 from nowcastlab.models.encoder_forecaster import EncoderForecaster
 from nowcastlab.models.flops import count_flops
-from nowcastlab.models.winograd import SIZES, Conv2d, convolve, weight_points, weights_kept
+from nowcastlab.models.winograd import SIZES, convolve, weight_points
 from nowcastlab.models.zoo import MNIST_GRU
 
 reference = load_reference()
@@ -36,8 +37,8 @@ def layer(inputs: int, outputs: int, kernel: int, *, dtype: torch.dtype = torch.
 
 
 def by_points(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    way_back = winograd._WayBack()
-    return winograd._Convolve.apply(way_back, weight.detach(), winograd._Points.apply(way_back, weight), bias, x)
+    way_back = convolution._WayBack()
+    return convolution._Convolve.apply(way_back, weight.detach(), convolution._Points.apply(way_back, weight), bias, x)
 
 
 def directly(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -221,7 +222,7 @@ def test_kept_weights_give_the_same_gradient(monkeypatch: pytest.MonkeyPatch, ke
     again = int(kept_bytes == 0)
     evaluated: list[int] = []
     original = weight_points
-    monkeypatch.setattr(winograd, "KEPT_BYTES", kept_bytes)
+    monkeypatch.setattr(convolution, "KEPT_BYTES", kept_bytes)
     monkeypatch.setattr(winograd, "weight_points", lambda weight: evaluated.append(1) or original(weight))
     made(made(x)).square().sum().backward()
     assert len(evaluated) == 2 + again
