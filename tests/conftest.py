@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+# A script that runs tests in the background has them ignore Ctrl-C, and all that they start would too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests that use Ray. `make test` deals tests out to two processes: these to one of them, since one Ray is enough for
 # two cores, and first, since they take longest; the others by modules, whose fixtures are then made once. A newcomer's

@@ -77,8 +77,6 @@ class Newcomer:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                # a test that a script runs in the background would hand on that Ctrl-C is to be ignored
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
         try:
             yield process, log.read_text
