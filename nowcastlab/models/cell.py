@@ -16,7 +16,7 @@ SLOPE = 0.2  # of every leaky ReLU (Shi et al. 2017)
 
 
 class Cell(nn.Module):
-    """One step of a recurrent layer. What depends on the input alone is computed for many steps at once by `read`."""
+    """One step of a recurrent layer. What depends on the input alone is worked out for many steps at once: `read`."""
 
     filters: int
 

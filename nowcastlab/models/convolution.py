@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import torch
@@ -16,8 +16,6 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nowcastlab.models import winograd
-
-KEPT_BYTES = 1 << 20  # of weights' points, from the way there to the way back
 
 
 class Conv2d(nn.Conv2d):
@@ -30,6 +28,8 @@ class Conv2d(nn.Conv2d):
         """The convolution of x. Added to it, in the same pass, are those of other layers like this one, each of an
         image of its own."""
         layers, images = (self, *(layer for layer, _ in beside)), (x, *(image for _, image in beside))
+        if beside:
+            _check_alike(layers, images)
         suited = self.suits(images)
         if not suited and not beside:
             return super().forward(x)
@@ -63,6 +63,18 @@ class Conv2d(nn.Conv2d):
         return winograd.saves(kernel, height, width, sum(image.shape[1] for image in images), self.out_channels)
 
 
+def _check_alike(layers: tuple[Conv2d, ...], images: tuple[Tensor, ...]) -> None:
+    """So that they can be one convolution."""
+    ways = {
+        (one.out_channels, one.kernel_size, one.padding, one.padding_mode, one.stride, one.dilation) for one in layers
+    }
+    shapes = {(image.shape[0], *image.shape[2:]) for image in images}
+    channels = [image.shape[1] for image in images]
+    expected = [one.in_channels for one in layers]
+    if len(ways) > 1 or len(shapes) > 1 or channels != expected or any(one.groups > 1 for one in layers):
+        raise ValueError(f"layers side by side must be alike: {layers}, of images {[tuple(i.shape) for i in images]}")
+
+
 @contextmanager
 def weights_kept(network: nn.Module) -> Iterator[None]:
     """Within, every convolution of the network evaluates its weights once: for all steps of a sequence."""
@@ -80,29 +92,22 @@ class _Weights:
     """Those of layers side by side, and their points, for all steps of a sequence."""
 
     def __init__(self, layers: tuple[Conv2d, ...]) -> None:
-        self.layers = layers
-        self.learning = _learning(layers)
+        self.serves = layers, torch.is_grad_enabled()
         self.weight, self.bias = layers[0].weight, layers[0].bias
         if len(layers) > 1:
             self.weight = torch.cat([layer.weight for layer in layers], dim=1)
             biases = [layer.bias for layer in layers if layer.bias is not None]
-            self.bias = torch.stack(biases).sum(dim=0) if biases else None
+            # Not a stack's sum, whose gradients would share their memory.
+            self.bias = reduce(torch.add, biases) if biases else None
+        self.way_back = _WayBack()
 
     def serve(self, layers: tuple[Conv2d, ...]) -> bool:
-        # Another thread may keep them without a gradient, for a forecast.
-        return layers == self.layers and self.learning == _learning(layers)
-
-    @cached_property
-    def way_back(self) -> _WayBack:
-        return _WayBack()
+        # Another thread may keep the same without a gradient, for a forecast.
+        return self.serves == (layers, torch.is_grad_enabled())
 
     @cached_property
     def points(self) -> Tensor:
         return _Points.apply(self.way_back, self.weight)
-
-
-def _learning(layers: tuple[Conv2d, ...]) -> bool:
-    return torch.is_grad_enabled() and any(layer.weight.requires_grad for layer in layers)
 
 
 # --- gradients
@@ -112,24 +117,28 @@ class _WayBack:
     """What the steps of a sequence share in a backward pass: points of the weights, and the sum of their gradients.
 
     One sum a step, left to autograd to add up, would take another 4% of a narrow network's time and 20 MB of a wide
-    one's memory. Points that are large are worked out anew: those of all layers, kept from the way there to the way
-    back, would fill 30 MB.
+    one's memory. Points are worked out anew: those of all layers, kept from the way there to the way back, would fill
+    some 50 MB.
     """
 
+    def __init__(self) -> None:
+        self.passes: dict[int, _Pass] = {}  # there may be several at a time, of threads or one within another
+
+    def now(self) -> _Pass:
+        task = torch._C._current_graph_task_id()
+        if task not in self.passes:
+            self.passes[task] = _Pass()
+            # For passes that nobody asks for the weights' gradient.
+            torch.autograd.Variable._execution_engine.queue_callback(partial(self.over, task))
+        return self.passes[task]
+
+    def over(self, task: int) -> None:
+        self.passes.pop(task, None)
+
+
+class _Pass:
     points: Tensor | None = None
     total: Tensor | None = None
-    task = -1
-
-    def of(self, weight: Tensor) -> Tensor:
-        if self.points is None:
-            self.points = winograd.weight_points(weight)
-        return self.points
-
-    def add(self, x: Tensor, grad: Tensor, size: int) -> None:
-        task = torch._C._current_graph_task_id()
-        if self.total is None or self.task != task:  # another pass may have failed on its way to the weights
-            self.total, self.task = x.new_zeros(64, grad.shape[1], x.shape[1]), task
-        winograd.add_points_gradient(self.total, x, grad, size)
 
 
 class _Points(torch.autograd.Function):
@@ -139,16 +148,28 @@ class _Points(torch.autograd.Function):
     def forward(ctx: Any, way_back: _WayBack, weight: Tensor) -> Tensor:
         ctx.set_materialize_grads(False)
         ctx.way_back, ctx.kernel = way_back, weight.shape[2]
-        points = winograd.weight_points(weight)
-        if points.nbytes <= KEPT_BYTES:
-            way_back.points = points.detach()
-        return points
+        return winograd.weight_points(weight)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *nothing: None) -> tuple[None, Tensor | None]:
-        total, ctx.way_back.total, ctx.way_back.points = ctx.way_back.total, None, None
-        return None, None if total is None else winograd.weight_gradient(total, ctx.kernel)
+        total = ctx.way_back.now().total
+        ctx.way_back.over(torch._C._current_graph_task_id())
+        if total is None:
+            return None, None
+        grad = winograd.weight_gradient(total, ctx.kernel)
+        return None, _NotTwice.apply(grad.requires_grad_()) if torch.is_grad_enabled() else grad
+
+
+class _NotTwice(torch.autograd.Function):
+    """What `once_differentiable` is to other gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> None:
+        raise RuntimeError("the gradient of these convolutions cannot be differentiated once more")
 
 
 class _Convolve(torch.autograd.Function):
@@ -164,14 +185,17 @@ class _Convolve(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         weight, *images = ctx.saved_tensors
-        grad, size = grads[0], winograd.SIZES[weight.shape[2]]
+        grad, size, here = grads[0], winograd.SIZES[weight.shape[2]], ctx.way_back.now()
         _, _, needs_points, needs_bias, *need = ctx.needs_input_grad
         grad_images: Sequence[Tensor | None] = [None] * len(images)
         if any(need):
-            together = winograd.convolve(grad, ctx.way_back.of(weight), None, size, mirrored=True)
+            points = here.points = winograd.weight_points(weight) if here.points is None else here.points
+            together = winograd.convolve(grad, points, None, size, mirrored=True)
             grad_images = together.split([image.shape[1] for image in images], dim=1)
         if needs_points:
-            ctx.way_back.add(_beside(images), grad, size)
+            if here.total is None:
+                here.total = weight.new_zeros(64, *weight.shape[:2])
+            winograd.add_points_gradient(here.total, _beside(images), grad, size)
         return None, None, None, grad.sum(dim=(0, 2, 3)) if needs_bias else None, *grad_images
 
 

@@ -129,13 +129,16 @@ def matrices(size: int) -> tuple[Array, Array, Array]:
 def weight_points(weight: Tensor) -> Tensor:
     """(out, C, kernel, kernel) to (64, out, C)."""
     both = _both_sides(9 - weight.shape[2], weight.dtype)
-    return (both @ weight.reshape(-1, both.shape[1]).t()).view(64, *weight.shape[:2])
+    points = weight.new_empty(64, weight.shape[0] * weight.shape[1])
+    # Given a place, here and below, autocast does not lower the precision.
+    return torch.mm(both, weight.reshape(-1, both.shape[1]).t(), out=points).view(64, *weight.shape[:2])
 
 
 def weight_gradient(points: Tensor, kernel: int) -> Tensor:
     """How weights' points depend on weights: (64, out, C) back to (out, C, kernel, kernel)."""
-    both = _both_sides(9 - kernel, points.dtype)
-    return (points.flatten(1).t() @ both).view(*points.shape[1:], kernel, kernel)
+    both, (_, out, channels) = _both_sides(9 - kernel, points.dtype), points.shape
+    grad = points.new_empty(out * channels, kernel**2)
+    return torch.mm(points.flatten(1).t(), both, out=grad).view(out, channels, kernel, kernel)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -204,6 +205,15 @@ def test_a_layer_beside_another_adds_what_it_would_give(inputs: tuple[int, int])
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+def test_gradients_of_layers_side_by_side_are_each_their_own() -> None:
+    """A norm that is clipped works on them in place."""
+    layers = [layer(16, 32, 5), layer(20, 32, 5)]
+    layers[0](normal(1, 16, 16, 16), (layers[1], normal(1, 20, 16, 16))).sum().backward()
+    biases = [one.bias.grad for one in layers]
+    biases[0].zero_()
+    assert torch.equal(biases[1], torch.full((32,), 256.0))
+
+
 def test_a_layer_kept_for_itself_is_not_taken_for_one_beside_another() -> None:
     one, other, x = layer(32, 32, 5), layer(16, 32, 5), normal(1, 32, 16, 16)
     with weights_kept(nn.ModuleList([one, other])):
@@ -212,31 +222,42 @@ def test_a_layer_kept_for_itself_is_not_taken_for_one_beside_another() -> None:
         assert torch.equal(one(x), alone)
 
 
+@pytest.mark.parametrize(
+    ("other", "channels"),
+    [
+        (Conv2d(20, 32, 5, padding=2), 400),
+        (Conv2d(16, 32, 5, padding=4, dilation=2), 16),
+        (Conv2d(16, 8, 5, padding=2), 16),
+    ],
+    ids=["of an image with other channels", "dilated", "with fewer results"],
+)
+def test_layers_side_by_side_must_be_alike(other: Conv2d, channels: int) -> None:
+    with pytest.raises(ValueError, match=rf"layers side by side must be alike: .*, {channels}, 16, 16\)\]"):
+        layer(32, 32, 5)(normal(1, 32, 16, 16), (other, normal(1, channels, 16, 16)))
+
+
 # --- weights, once a sequence
 
 
-@pytest.mark.parametrize("kept_bytes", [0, 1 << 30])
-def test_kept_weights_give_the_same_gradient(monkeypatch: pytest.MonkeyPatch, kept_bytes: int) -> None:
-    """They are evaluated once a sequence, and once more for its way back if they are large."""
+def test_kept_weights_give_the_same_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are evaluated once a sequence, and once more for its way back."""
     made, x = layer(32, 32, 5), normal(1, 32, 16, 16)
-    again = int(kept_bytes == 0)
     evaluated: list[int] = []
     original = weight_points
-    monkeypatch.setattr(convolution, "KEPT_BYTES", kept_bytes)
     monkeypatch.setattr(winograd, "weight_points", lambda weight: evaluated.append(1) or original(weight))
-    made(made(x)).square().sum().backward()
-    assert len(evaluated) == 2 + again
+    made(made(made(x))).square().sum().backward()
+    assert len(evaluated) == 3 + 2  # the first image needs no gradient
     assert made.weight.grad is not None
     expected, made.weight.grad = made.weight.grad, None
     evaluated.clear()
     with weights_kept(made):
-        made(made(x)).square().sum().backward()
-    assert len(evaluated) == 1 + again
+        made(made(made(x))).square().sum().backward()
+    assert len(evaluated) == 1 + 1
     torch.testing.assert_close(made.weight.grad, expected, rtol=1e-4, atol=1e-4 * expected.abs().max().item())
 
 
 def test_each_backward_pass_gives_the_whole_gradient() -> None:
-    """Also one that stops at the image, that follows one which failed, or that goes through part of the steps."""
+    """Also after one that stops at the image, and of a part of the steps."""
     made, x = layer(32, 32, 5, dtype=torch.float64), normal(1, 32, 16, 16, dtype=torch.float64).requires_grad_()
     assert made.suits([x])
     with weights_kept(made):
@@ -252,17 +273,97 @@ def test_each_backward_pass_gives_the_whole_gradient() -> None:
         for leaf, ours in zip(asked, gradients, strict=True):
             theirs = next(grad for one, grad in zip(leaves, expected, strict=True) if one is leaf)
             torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+    (of_one,) = torch.autograd.grad(steps[1].sum(), [made.weight])
+    (truth_of_one,) = torch.autograd.grad(directly(2 * x, made.weight, made.bias).sum(), [made.weight])
+    torch.testing.assert_close(of_one, truth_of_one, rtol=1e-10, atol=1e-10)
+
+
+@pytest.fixture
+def three_steps() -> tuple[Conv2d, list[Tensor], Tensor]:
+    """A layer, three steps it took with its weights kept, and the gradient of their squares' sum."""
+    made, x = layer(32, 32, 5, dtype=torch.float64), normal(1, 32, 16, 16, dtype=torch.float64)
+    images = [(k * x).requires_grad_() for k in (1, 2, 3)]
+    with weights_kept(made):
+        steps = [made(image) for image in images]
+    truth = sum(directly(image, made.weight, made.bias).square().sum() for image in images)
+    return made, steps, torch.autograd.grad(truth, made.weight)[0]
+
+
+def of_squares(made: Conv2d, steps: list[Tensor]) -> Tensor:
+    with torch.enable_grad():
+        total = torch.stack([step.square().sum() for step in steps]).sum()
+    return torch.autograd.grad(total, made.weight, retain_graph=True)[0]
+
+
+def test_a_pass_that_failed_leaves_nothing_to_the_next(three_steps: tuple[Conv2d, list[Tensor], Tensor]) -> None:
+    made, steps, expected = three_steps
 
     def fail(grad: Tensor) -> None:
         raise InterruptedError
 
     with steps[0].register_hook(fail), pytest.raises(InterruptedError):  # when the last of the three has been through
-        torch.autograd.grad(outcome, leaves, retain_graph=True)
-    for ours, theirs in zip(torch.autograd.grad(outcome, leaves, retain_graph=True), expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
-    (of_one,) = torch.autograd.grad(steps[1].sum(), [made.weight])
-    (truth_of_one,) = torch.autograd.grad(directly(2 * x, made.weight, made.bias).sum(), [made.weight])
-    torch.testing.assert_close(of_one, truth_of_one, rtol=1e-10, atol=1e-10)
+        of_squares(made, steps)
+    torch.testing.assert_close(of_squares(made, steps), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_passes_may_overlap(three_steps: tuple[Conv2d, list[Tensor], Tensor]) -> None:
+    made, steps, expected = three_steps
+    within: list[Tensor] = []
+
+    def another(grad: Tensor) -> None:
+        hook.remove()
+        within.append(of_squares(made, steps))
+
+    hook = steps[1].register_hook(another)
+    outer = of_squares(made, steps)
+    for grad in (outer, within[0]):
+        torch.testing.assert_close(grad, expected, rtol=1e-10, atol=1e-10)
+    with ThreadPoolExecutor(4) as pool:
+        for grad in pool.map(lambda _: of_squares(made, steps), range(12)):
+            torch.testing.assert_close(grad, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_a_pass_leaves_nothing_behind(three_steps: tuple[Conv2d, list[Tensor], Tensor]) -> None:
+    made, _, _ = three_steps
+    x = normal(1, 32, 16, 16, dtype=torch.float64).requires_grad_()
+    with weights_kept(made):
+        result = made(x)
+        assert made.kept is not None
+        way_back = made.kept.way_back
+    for asked in ([x], [made.weight], [x, made.weight]):
+        torch.autograd.grad(result.sum(), asked, retain_graph=True)
+        assert not way_back.passes
+
+
+def test_to_differentiate_twice_is_an_error() -> None:
+    made, x = layer(32, 32, 5), normal(1, 32, 16, 16)
+    (grad,) = torch.autograd.grad(made(x).square().mean(), made.weight, create_graph=True)
+    with pytest.raises(RuntimeError, match="cannot be differentiated once more"):
+        grad.square().sum().backward()
+
+
+def test_a_backward_pass_under_autocast_keeps_the_precision() -> None:
+    made, x = layer(32, 32, 5), normal(1, 32, 16, 16).requires_grad_()
+    result = made(x).square().sum()
+    expected = torch.autograd.grad(result, [x, made.weight], retain_graph=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        for ours, theirs in zip(torch.autograd.grad(result, [x, made.weight]), expected, strict=True):
+            assert torch.equal(ours, theirs)
+
+
+def test_a_forecast_while_weights_are_kept_does_not_stop_what_can_be_learnt() -> None:
+    one, other = layer(32, 32, 5), layer(16, 32, 5)
+    x, y = normal(1, 32, 16, 16), normal(1, 16, 16, 16)
+    one.weight.requires_grad_(False)
+    other.weight.requires_grad_(False)
+    for forecasting in (torch.no_grad, torch.inference_mode):
+        with weights_kept(nn.ModuleList([one, other])):
+            with forecasting():
+                one(x, (other, y))
+            learning = one(x.clone().requires_grad_(), (other, y))
+        learning.sum().backward()
+    for bias in (one.bias, other.bias):
+        torch.testing.assert_close(bias.grad, torch.full((32,), 2 * 16 * 16.0))
 
 
 def test_what_was_kept_does_not_outlive_its_sequence() -> None:
