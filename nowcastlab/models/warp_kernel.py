@@ -6,7 +6,7 @@ seen    (B, pixels, L, C)     what each link of each pixel reads, for the pixels
 
 A bilinear read touches 4 runs of C contiguous numbers, which compile to vector instructions; `grid_sample` goes channel
 by channel. Measured on one core with 13 links, forward and backward: 3 times faster than `grid_sample` at 8 channels,
-9 times at 64.
+10 times at 64.
 
 Coordinates are double precision, weights and sums the field's.
 """
