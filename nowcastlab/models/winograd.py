@@ -44,7 +44,7 @@ LEAST_SAVED = 50  # multiplications for each number that goes to points or comes
 CACHE_WAY_BYTES = 128 << 10  # `interpolate` reads 8 runs at once, which must not push each other out of the cache
 CHUNK_BYTES = 2 << 20  # of points at a time: they stay in cache from one stage to the next
 
-_by_rows = partial(share, at_least=4)  # rows of tiles that are worth a thread's while
+_by_rows = partial(share, at_least=16)  # rows of tiles that are worth a thread's while, on two cores
 
 
 def saves(kernel: int, height: int, width: int, inputs: int, outputs: int) -> bool:

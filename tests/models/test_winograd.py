@@ -102,8 +102,9 @@ def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch, ch
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_with_threads_it_gives_the_same_bits_every_time() -> None:
-    made, x = layer(16, 32, 5), normal(4, 16, 32, 32)
+def test_with_threads_it_gives_the_same_bits_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(winograd, "CHUNK_BYTES", 1 << 30)
+    made, x = layer(16, 32, 5), normal(4, 16, 32, 32)  # 32 rows of tiles: 16 for each thread
     first = outcome(by_points, x, made.weight, made.bias)
     for _ in range(5):
         again = outcome(by_points, x, made.weight, made.bias)
