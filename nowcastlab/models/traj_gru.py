@@ -36,8 +36,8 @@ class TrajGRUCell(Cell):
 
     def flows(self, x: Tensor | None, h: Tensor) -> Tensor:
         """The flow net: where each link of each pixel looks, (batch, 2, L, H, W), linear and unbounded."""
-        # X's part could be worked out for all steps at once. Beside H's it is done in the same pass, which takes a tenth
-        # off the step of a network of 8 channels and nothing off a wide one (one core of an AMD EPYC).
+        # X's part could be worked out for all steps at once. Beside H's it is done in the same pass, which takes a
+        # tenth off the step of a network of 8 channels and less off wider ones (one core of an AMD EPYC).
         hidden = self.state_to_flow(h) if x is None else self.state_to_flow(h, (self.input_to_flow, x))
         return self.flow(F.leaky_relu_(hidden, SLOPE)).unflatten(1, (2, self.links))
 
