@@ -6,14 +6,15 @@
 
 A layer needs the whole sequence below it and nothing else, so layers run one after another over all of time, not steps
 over all layers: what does not depend on the state (resampling, the input's part of the gates) is one convolution for
-the whole sequence. frnn1 has no input, hence no input weights and no work for them.
+the whole sequence, in the forecaster for five steps at a time. frnn1 has no input, hence no input weights and no work
+for them.
 
 B batch. A sequence is a list of steps, each (B, channels, H, W).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -33,6 +34,7 @@ from nowcastlab.models.spec import RecurrentSpec, Resample
 from nowcastlab.models.traj_gru import TrajGRUCell
 
 INPUT_CHANNELS = 4  # p, x, y, 1
+FORECASTER_READS = 5  # steps at a time: what is read of them, and its gradient, are larger than what the steps keep
 
 
 def with_coordinates(frames: Tensor) -> Tensor:
@@ -70,17 +72,24 @@ def unroll(
         # In place: a leaky ReLU's gradient can be told from its result, and sequences are large.
         return cell.read(F.leaky_relu_(resample(x), SLOPE)) if resample is not None else ()
 
+    def readings(some: Sequence[Tensor]) -> Iterable[Reading]:
+        if resample is None:
+            return [()] * len(some)
+        return zip(*(_Steps.apply(part, some[0].shape[0]) for part in read(torch.cat(list(some)))), strict=True)
+
     outputs = []
     if checkpointing and torch.is_grad_enabled():
         for x in inputs:
             state = checkpoint(lambda x, h: step(read(x), h), x, state, use_reentrant=False, preserve_rng_state=False)
             outputs.append(state[0])
     else:
-        parts = [_Steps.apply(part, inputs[0].shape[0]) for part in read(torch.cat(list(inputs)))] if resample else []
+        # An encoder's sequence is read whole. At the forecaster's end memory is fullest, so it reads a part at a time.
+        many = len(inputs) if state is None else FORECASTER_READS
         with weights_kept(cell):
-            for reading in zip(*parts, strict=True) if parts else [()] * len(inputs):
-                state = step(reading, state)
-                outputs.append(state[0])
+            for some in (inputs[at : at + many] for at in range(0, len(inputs), many)):
+                for reading in readings(some):
+                    state = step(reading, state)
+                    outputs.append(state[0])
     assert state is not None
     return outputs, state
 
@@ -174,7 +183,8 @@ class EncoderForecaster(Forecaster):
         if self.checkpointing and torch.is_grad_enabled():
             forecast = [checkpoint(self.head, h, use_reentrant=False, preserve_rng_state=False) for h in features]
         else:
-            forecast = list(self.head(torch.cat(features)).split(frames.shape[0]))
+            parts = [features[at : at + FORECASTER_READS] for at in range(0, leads, FORECASTER_READS)]
+            forecast = [h for part in parts for h in self.head(torch.cat(part)).split(frames.shape[0])]
         return torch.cat(forecast, dim=1)
 
     def features(self, frames: Tensor, leads: int) -> list[Tensor]:
