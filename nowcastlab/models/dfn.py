@@ -3,9 +3,12 @@ local filter (softmax over 11 x 11) that is applied to the previous forecast, at
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from nowcastlab.models.encoder_forecaster import EncoderForecaster
 
@@ -20,14 +23,19 @@ class DynamicFilterNetwork(EncoderForecaster):
 
     def forward(self, frames: Tensor, leads: int) -> Tensor:
         self.check_grid(*frames.shape[-2:])
-        batch, _, height, width = frames.shape
-        size = self.spec.local_filter
         frame, forecast = frames[:, -1:], []
         # Filter by filter: those of all leads at once would be the largest tensor of the model by far.
         for h in self.features(frames, leads):
             # in the frame's precision: under autocast 121 weights of 8 bits would not sum to one
-            filters = self.head(h).to(frames.dtype).softmax(dim=1).flatten(2)
-            patches = F.unfold(frame, size, padding=size // 2)
-            frame = (filters * patches).sum(dim=1).view(batch, 1, height, width)
+            filters = self.head(h).to(frames.dtype).softmax(dim=1)
+            # Patches are as large as the filters, and sooner made again than kept.
+            frame = checkpoint(filtered, frame, filters, use_reentrant=False, preserve_rng_state=False)
             forecast.append(frame)
         return torch.cat(forecast, dim=1)
+
+
+def filtered(frame: Tensor, filters: Tensor) -> Tensor:
+    """Every pixel by a filter of its own: frame (B, 1, H, W), filters (B, size * size, H, W)."""
+    size = math.isqrt(filters.shape[1])
+    patches = F.unfold(frame, size, padding=size // 2)
+    return (filters.flatten(2) * patches).sum(dim=1).view_as(frame)

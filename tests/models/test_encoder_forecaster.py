@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
 
 from nowcastlab.bench.reference import load_reference
 from nowcastlab.errors import ConfigError
 from nowcastlab.models.dfn import DynamicFilterNetwork
-from nowcastlab.models.encoder_forecaster import EncoderForecaster, with_coordinates
+from nowcastlab.models.encoder_forecaster import EncoderForecaster, joined, with_coordinates
 from nowcastlab.models.flops import count_flops
 from nowcastlab.models.spec import RecurrentSpec, Resample
 
@@ -98,27 +100,28 @@ def test_checkpointing_gives_the_same_gradients(name: str) -> None:
         torch.testing.assert_close(frugal[parameter], plain[parameter], rtol=1e-9, atol=1e-9, msg=parameter)
 
 
-def kept_bytes(model: EncoderForecaster, frames: Tensor) -> int:
-    """What autograd keeps between the forward and the backward pass, each piece of memory once."""
-    pieces: dict[int, int] = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        pieces[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        forecast = model(frames, 8)
-    assert forecast.requires_grad
-    return sum(pieces.values())
+def kept_bytes(forward: Callable[[], Tensor]) -> int:
+    """What a forward pass leaves in memory for the backward pass, and its result."""
+    forward()  # what is made once is not of this pass
+    with profile(profile_memory=True, activities=[ProfilerActivity.CPU]) as seen:
+        result = forward()
+    assert result.requires_grad
+    return sum(event.self_cpu_memory_usage for event in seen.events())
 
 
 @pytest.mark.parametrize("name", ["traj_gru", "conv_gru"])
 def test_checkpointing_keeps_less_than_half(name: str) -> None:
     model, frames = awake(name), some_frames()
-    plain = kept_bytes(model, frames)
+    plain = kept_bytes(lambda: model(frames, 8))
     model.checkpointing = True
-    assert kept_bytes(model, frames) < plain / 2
+    assert kept_bytes(lambda: model(frames, 8)) < plain / 2
+
+
+def test_of_a_sequence_in_one_piece_only_the_steps_are_kept() -> None:
+    layer, steps = torch.nn.Conv2d(4, 6, 3), [torch.rand(2, 4, 30, 20, requires_grad=True) for _ in range(5)]
+    piece, result = 5 * steps[0].nbytes, layer(torch.cat(steps)).nbytes
+    assert kept_bytes(lambda: layer(torch.cat(steps))) == piece + result
+    assert kept_bytes(lambda: joined(layer, steps)) == result
 
 
 @pytest.mark.parametrize("name", MODELS)
