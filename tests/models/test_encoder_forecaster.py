@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -117,11 +120,41 @@ def test_checkpointing_keeps_less_than_half(name: str) -> None:
     assert kept_bytes(lambda: model(frames, 8)) < plain / 2
 
 
-def test_of_a_sequence_in_one_piece_only_the_steps_are_kept() -> None:
-    layer, steps = torch.nn.Conv2d(4, 6, 3), [torch.rand(2, 4, 30, 20, requires_grad=True) for _ in range(5)]
+WAYS = {"down": torch.nn.Conv2d(4, 6, 3, stride=2), "up": torch.nn.ConvTranspose2d(4, 6, 4, stride=2, bias=False)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("wanted", ["all", "steps", "weight"])
+def test_a_sequence_in_one_piece_has_the_gradients_of_its_steps(way: str, wanted: str) -> None:
+    layer, generator = copy.deepcopy(WAYS[way]).double(), torch.Generator().manual_seed(0)
+    steps = [torch.rand(2, 4, 5, 6, generator=generator, dtype=torch.float64) for _ in range(3)]
+    layer.requires_grad_(wanted != "steps")
+    for step in steps:
+        step.requires_grad_(wanted != "weight")
+    leaves = [leaf for leaf in (*steps, *layer.parameters()) if leaf.requires_grad]
+    ours, theirs = joined(layer, steps), torch.cat([layer(step) for step in steps])
+    gradients = [torch.autograd.grad((made * theirs.detach().cos()).sum(), leaves) for made in (ours, theirs)]
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_of_a_sequence_in_one_piece_only_the_steps_are_kept(way: str) -> None:
+    layer, steps = WAYS[way], [torch.rand(2, 4, 30, 20, requires_grad=True) for _ in range(5)]
     piece, result = 5 * steps[0].nbytes, layer(torch.cat(steps)).nbytes
     assert kept_bytes(lambda: layer(torch.cat(steps))) == piece + result
     assert kept_bytes(lambda: joined(layer, steps)) == result
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_forecast_that_nobody_learns_from_leaves_nothing_behind(name: str) -> None:
+    """What keeps its own graph alive, the garbage collector does not find."""
+    model, frames = awake(name), some_frames()
+    weight = weakref.ref(model.head[0].weight if name != "dfn" else model.head.weight)
+    assert model(frames, 7).requires_grad
+    del model
+    gc.collect()
+    assert weight() is None
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -165,6 +198,12 @@ def test_the_forecasters_first_layer_has_no_weights_for_the_input_it_lacks() -> 
 def test_a_grid_that_does_not_fit_is_refused_with_the_numbers() -> None:
     with pytest.raises(ConfigError, match=r"height \(=64\) does not fit strides \[5, 3, 2\].*multiple of 30, as 60"):
         EncoderForecaster(SMALL)(torch.zeros(1, 2, 64, 60), 2)
+
+
+@pytest.mark.parametrize(("steps", "leads"), [(3, 0), (0, 2)])
+def test_nothing_in_or_nothing_out_is_refused(steps: int, leads: int) -> None:
+    with pytest.raises(ConfigError, match=f"no forecast of {leads} leads from {steps} frames"):
+        awake("conv_gru").predict(some_frames(steps=steps), leads=leads)
 
 
 def test_flops_are_those_of_the_products() -> None:
