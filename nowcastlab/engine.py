@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from nowcastlab.errors import NowcastlabError
 from nowcastlab.progress import progress
@@ -24,6 +26,13 @@ def connect(*, cpus: int | None = None) -> None:
 
     if ray.is_initialized():
         return
+    address = os.environ.get("RAY_ADDRESS", "")
+    there = place(address) if address not in ("", "auto", "local") else None
+    if there and not answers(*there):  # Ray itself would try for minutes
+        raise NowcastlabError(
+            f"Ray does not answer on {address}: nothing listens there. Start the cluster (ray up cluster.yaml), or "
+            "unset RAY_ADDRESS to use this machine. `nowcastlab doctor` looks at all of it."
+        )
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray announces its own future changes on every start
@@ -44,6 +53,23 @@ def connect(*, cpus: int | None = None) -> None:
                     f"Ray does not answer on {where}: {why}. `nowcastlab doctor` looks for the reason."
                 ) from None
     _protect_token()
+
+
+def place(address: str) -> tuple[str, int] | None:
+    """Host and port of a RAY_ADDRESS; None for what is no address, as one whose port is a word."""
+    try:
+        parts = urlsplit(address if "//" in address else f"//{address}")
+        return (parts.hostname, parts.port or (10001 if parts.scheme == "ray" else 6379)) if parts.hostname else None
+    except ValueError:
+        return None
+
+
+def answers(host: str, port: int, *, seconds: float = 2.0) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=seconds):
+            return True
+    except OSError:
+        return False
 
 
 def version() -> str:

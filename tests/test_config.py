@@ -62,6 +62,7 @@ def radar_run(**changes: Any) -> TrainConfig:
         ({"seed": -1}, r"seed \(=-1\) must be a whole number from 0"),
         ({"patience": -1}, r"patience \(=-1\)"),
         ({"threads": -2}, r"threads \(=-2\)"),
+        ({"threads": 100_000}, r"threads \(=100000\) must be a whole number from 0 to 512"),
         ({"precision": "float16"}, r"precision \(='float16'\) is unknown. There are: float32, bfloat16"),
         ({"loss": "huber"}, r"loss \(='huber'\) is unknown. There are: b-mse\+b-mae"),
         ({"loss": ["mse"]}, r"loss \(=\['mse'\]\) is unknown"),

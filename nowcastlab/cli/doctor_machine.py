@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from nowcastlab.cli.finding import NOTE, OK, PROBLEM, Finding
+from nowcastlab.engine import answers
 
 GB = 1e9
 # A trial of the demo holds about half of this, with Python, torch and Ray in it.
@@ -154,14 +154,6 @@ def threads() -> Iterator[Finding]:
         )
     else:
         yield Finding(what="threads", state=OK, found=found)
-
-
-def answers(host: str, port: int, *, seconds: float = 2.0) -> bool:
-    try:
-        with socket.create_connection((host, port), timeout=seconds):
-            return True
-    except OSError:
-        return False
 
 
 def _memory_gb() -> tuple[float, float, bool]:

@@ -9,9 +9,7 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from nowcastlab.cli.doctor_machine import answers
 from nowcastlab.cli.finding import NOTE, OK, PROBLEM, Finding
 from nowcastlab.errors import NowcastlabError
 
@@ -139,14 +137,14 @@ def ray() -> Iterator[Finding]:
         yield Finding(what="ray", state=OK, found=f"{found}; sweeps start it here, as RAY_ADDRESS is not set")
     elif address in ("auto", "local"):
         yield Finding(what="ray", state=OK, found=f"{found}; RAY_ADDRESS={address} is found when a sweep starts")
-    elif (place := _host_and_port(address, 6379)) is None:
+    elif (place := engine.place(address)) is None:
         yield Finding(
             what="ray",
             state=PROBLEM,
             found=f"{found}; RAY_ADDRESS={address} is not an address",
             todo="Write HOST:PORT, as 192.0.2.10:6379, or unset RAY_ADDRESS to use this machine.",
         )
-    elif answers(*place):
+    elif engine.answers(*place):
         yield Finding(what="ray", state=OK, found=f"{found}; the cluster at {address} answers")
     else:
         yield Finding(
@@ -184,6 +182,7 @@ def store(url: str) -> Iterator[Finding]:
 
     try:
         opened = open_store(url)
+        _ = opened.excluded
     except NowcastlabError as error:
         yield Finding(
             what="store",
@@ -236,13 +235,4 @@ def _installed(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return None
-
-
-def _host_and_port(address: str, otherwise: int) -> tuple[str, int] | None:
-    """None for what is no address, as one whose port is a word."""
-    try:
-        parts = urlsplit(address if "//" in address else f"//{address}")
-        return (parts.hostname, parts.port or otherwise) if parts.hostname else None
-    except ValueError:
         return None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nowcastlab.cli.verbs import SCALE_HELP, FiniteRange
-from nowcastlab.errors import ConfigError
+from nowcastlab.errors import ConfigError, NowcastlabError
 
 if TYPE_CHECKING:
     from nowcastlab.sweep import Sweep, Trial
@@ -113,6 +113,10 @@ def load_build(path: Path) -> Callable[..., Sweep]:
         sys.path.insert(0, str(path.parent.absolute()))  # as Python does for a script: it may import its neighbours
         try:
             spec.loader.exec_module(module)
+        except NowcastlabError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"{path} cannot be loaded: {type(error).__name__}: {error}.") from error
         finally:
             sys.path.pop(0)
         build = getattr(module, path.stem, None)

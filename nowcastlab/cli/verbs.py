@@ -125,9 +125,9 @@ def run(command: click.Command) -> None:
     Colours are for terminals, and not for those who set NO_COLOR.
     """
     try:
-        command(standalone_mode=False, color=False if os.environ.get("NO_COLOR") else None)
-    except click.exceptions.Exit as exit_:
-        sys.exit(exit_.exit_code)
+        # What `ctx.exit` was given comes back; verbs return nothing else.
+        if code := command(standalone_mode=False, color=False if os.environ.get("NO_COLOR") else None):
+            sys.exit(code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

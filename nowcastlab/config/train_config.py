@@ -24,6 +24,7 @@ from nowcastlab.losses import LOSSES
 VERSION = 1  # of the plain form; part of the identity
 PRECISIONS = ("float32", "bfloat16")
 DIGITS_LOSS = "mse"  # the mean over pixels; a radar loss of that name is a frame's sum
+MOST_THREADS = 512  # of torch, which ends the process where it cannot start them
 LARGEST_SEED = 2**63 - 1  # a whole number of 64 bits: torch overflows at longer ones
 
 
@@ -101,8 +102,8 @@ class TrainConfig:
             whole(name, getattr(self, name), least=1)
         whole("lr_decay_every", self.lr_decay_every, least=1)
         whole("seed", self.seed, least=0, most=LARGEST_SEED)
-        for name in ("patience", "threads"):
-            whole(name, getattr(self, name), least=0)
+        whole("patience", self.patience, least=0)
+        whole("threads", self.threads, least=0, most=MOST_THREADS)
         for name in ("learning_rate", "loss_scale", "epsilon"):
             keep[name] = number(name, getattr(self, name), above=0)
         for name in ("beta1", "beta2"):

@@ -96,9 +96,13 @@ class Store:
     @functools.cached_property
     def excluded(self) -> NDArray[np.bool_]:
         """The pixels that are never scored."""
-        array = zarr.open_group(self.url, mode="r")["excluded"]
-        assert isinstance(array, zarr.Array)
-        excluded = np.asarray(array[...], bool)
+        try:
+            excluded = np.asarray(zarr.open_group(self.url, mode="r")["excluded"][...], bool)  # type: ignore[index]
+        except Exception as error:  # zarr's own, numcodecs', json's: whatever a damaged byte leads to
+            raise CorruptStore(
+                f"The exclusion map of {self.url} cannot be read ({type(error).__name__}: {error}). What else is "
+                f"damaged: `python -m data_pipeline check {self.url}`. Copy the store anew, or write it again."
+            ) from None
         if record_file.sha256(excluded.tobytes()) != self._record.excluded:
             raise CorruptStore(
                 f"The exclusion map of {self.url} is not the one that was committed: it is damaged, or whoever wrote a "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -32,6 +33,15 @@ def code_of(monkeypatch: pytest.MonkeyPatch, *words: str, group: click.Command =
     except SystemExit as ended:
         return ended.code
     return 0
+
+
+def test_a_cluster_that_is_away_is_said_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    program = "from nowcastlab import engine\ntry:\n engine.connect()\nexcept Exception as error:\n print(error)"
+    environment = {**os.environ, "RAY_ADDRESS": f"127.0.0.1:{port}"}  # closed by now; Ray itself tries for minutes
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert f"Ray does not answer on 127.0.0.1:{port}: nothing listens there." in done.stdout
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -110,6 +111,15 @@ def test_a_file_that_is_no_sweep_is_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(main_group, ["plan", str(path)])
     assert isinstance(result.exception, ConfigError)
     assert "has no function nothing(scale, seeds)" in str(result.exception)
+
+
+@pytest.mark.parametrize(("text", "says"), [("x = (", "SyntaxError"), ("import no_such", "No module named 'no_such'")])
+def test_a_file_that_python_refuses_is_named(text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text(text)
+    result = CliRunner().invoke(main_group, ["plan", str(path)])
+    assert isinstance(result.exception, ConfigError)
+    assert re.match(rf".*broken\.py cannot be loaded: .*{says}", str(result.exception))
 
 
 def test_a_sweep_may_define_dataclasses(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,6 +129,15 @@ def test_damage_where_a_frame_is_missing_is_found_too(store: Path) -> None:
     result = check(store)
     shard.write_bytes(sound)
     assert [f["day"] for f in findings(result)] == ["2015-06-21"]
+
+
+def test_a_script_is_told_by_the_exit_code(store: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.zarr"
+    shutil.copytree(store, copy)
+    (copy / "pixels" / "c" / "0" / "0" / "0").unlink()
+    for path, code in ((store, 0), (copy, 3)):
+        done = subprocess.run([sys.executable, "-m", "data_pipeline", "check", str(path)], capture_output=True)
+        assert done.returncode == code, done.stderr.decode()
 
 
 def test_every_damaged_day_is_named_not_just_the_first(store: Path, tmp_path: Path) -> None:
