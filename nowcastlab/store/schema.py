@@ -24,6 +24,7 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec
 
+from nowcastlab.errors import CorruptStore
 from nowcastlab.store.record import EPOCH, MINUTES_PER_DAY, SPLITS, Record
 
 PIXELS_LONG_NAME = "radar reflectivity as a byte"
@@ -62,7 +63,13 @@ def create(path: str, record: Record, excluded: NDArray[np.bool_]) -> None:
 
 def open_for_writing(path: str | Path) -> zarr.Group:
     """The group as its own files say; the consolidated copy of them may be older than the last change."""
-    return zarr.open_group(path, mode="r+", use_consolidated=False)
+    try:
+        return zarr.open_group(path, mode="r+", use_consolidated=False)
+    except Exception as error:  # zarr's own or json's: whatever a damaged byte leads to
+        raise CorruptStore(
+            f"{path} cannot be opened ({type(error).__name__}: {error}). What is damaged: "
+            f"`python -m data_pipeline check {path}`. Copy the store anew, or write it again."
+        ) from None
 
 
 def write_labels(group: zarr.Group, record: Record) -> None:

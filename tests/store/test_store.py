@@ -266,6 +266,9 @@ def test_what_zarr_cannot_read_is_called_damaged(path: Path, name: str, damage: 
         return
     with pytest.raises(CorruptStore, match=r"exclusion map .* data_pipeline check|is not the one that was committed"):
         _ = open_store(str(path)).excluded
+    if name == "zarr.json":
+        with pytest.raises(CorruptStore, match=r"cannot be opened .* data_pipeline check"), StoreWriter.open(path) as w:
+            w.set_excluded(np.eye(*GRID, dtype=bool))
 
 
 def test_a_second_writer_is_refused_until_the_first_is_gone(path: Path) -> None:
