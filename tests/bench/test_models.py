@@ -85,7 +85,7 @@ def test_memory_is_that_of_a_process_which_takes_a_step() -> None:
 
 @pytest.mark.parametrize("name", ["traj-l13", "conv-k5-d1", "convlstm"])
 def test_a_step_takes_no_more_memory_than_the_plain_one(name: str) -> None:
-    case = Case(name=name, width=32, batch=4)
+    case = Case(name=name, width=32, batch=16)  # of which far more is kept than what the allocator leaves in holes
     ours, plain = (peak_gib(case, threads=1, reference=reference) for reference in (False, True))
     assert ours < plain
 
