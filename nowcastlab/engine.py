@@ -27,7 +27,7 @@ def connect(*, cpus: int | None = None) -> None:
     if ray.is_initialized():
         return
     address = os.environ.get("RAY_ADDRESS", "")
-    there = place(address) if address not in ("", "auto", "local") else None
+    there = host_and_port(address) if address not in ("", "auto", "local") else None
     if there and not answers(*there):  # Ray itself would try for minutes
         raise NowcastlabError(
             f"Ray does not answer on {address}: nothing listens there. Start the cluster (ray up cluster.yaml), or "
@@ -38,7 +38,7 @@ def connect(*, cpus: int | None = None) -> None:
         warnings.simplefilter("ignore")  # Ray announces its own future changes on every start
         for left in reversed(range(STARTS)):
             try:
-                if os.environ.get("RAY_ADDRESS"):
+                if address:
                     ray.init(runtime_env=_own_models(), **quiet)
                 else:
                     # by no address at all Ray means whatever cluster was started last on this machine, whoever's it is
@@ -47,15 +47,14 @@ def connect(*, cpus: int | None = None) -> None:
             except Exception as error:  # a node that starts too slowly is a plain Exception of Ray's
                 if left and "timed out during startup" in str(error):
                     continue  # on a busy machine; the second time its files are in memory
-                where = os.environ.get("RAY_ADDRESS", "this machine")
-                why = str(error).rstrip(".")
+                where, why = address or "this machine", str(error).rstrip(".")
                 raise NowcastlabError(
                     f"Ray does not answer on {where}: {why}. `nowcastlab doctor` looks for the reason."
                 ) from None
     _protect_token()
 
 
-def place(address: str) -> tuple[str, int] | None:
+def host_and_port(address: str) -> tuple[str, int] | None:
     """Host and port of a RAY_ADDRESS; None for what is no address, as one whose port is a word."""
     try:
         parts = urlsplit(address if "//" in address else f"//{address}")

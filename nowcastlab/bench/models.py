@@ -300,9 +300,6 @@ def report_memory(
 
     from nowcastlab.config.network import is_cnn
 
-    def peak(case: Case, *, reference: bool) -> float:
-        return statistics.median(peak_gib(case, threads=threads, reference=reference) for _ in range(rounds))
-
     rows: list[dict[str, Any]] = []
     if not as_json:
         click.echo(
@@ -312,9 +309,14 @@ def report_memory(
         click.echo(f"{'':38}{'ours':>10}{'plain':>10}")
     for case in cases:
         mine = Case(**{**asdict(case), "checkpointing": checkpointing})
-        row = {"case": asdict(mine), "ours_gib": peak(mine, reference=False)}
+        contenders = {"ours_gib": (mine, False)}
         if with_reference and not is_cnn(case.name, case.dataset):
-            row["reference_gib"] = peak(case, reference=True)
+            contenders["reference_gib"] = (case, True)
+        peaks = [
+            {name: peak_gib(one, threads=threads, reference=plain) for name, (one, plain) in contenders.items()}
+            for _ in range(rounds)
+        ]
+        row = {"case": asdict(mine), **{name: statistics.median(peak[name] for peak in peaks) for name in contenders}}
         rows.append(row)
         if not as_json:
             plain = f"{row['reference_gib']:.2f} GiB" if "reference_gib" in row else ""

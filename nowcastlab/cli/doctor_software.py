@@ -137,7 +137,7 @@ def ray() -> Iterator[Finding]:
         yield Finding(what="ray", state=OK, found=f"{found}; sweeps start it here, as RAY_ADDRESS is not set")
     elif address in ("auto", "local"):
         yield Finding(what="ray", state=OK, found=f"{found}; RAY_ADDRESS={address} is found when a sweep starts")
-    elif (place := engine.place(address)) is None:
+    elif (place := engine.host_and_port(address)) is None:
         yield Finding(
             what="ray",
             state=PROBLEM,

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from nowcastlab.errors import ConfigError, CorruptStore, StoreError
 from nowcastlab.store import record as record_file
 from nowcastlab.store.record import SPLITS, Record
-from nowcastlab.store.schema import slot_of
+from nowcastlab.store.schema import DAMAGE, slot_of, unreadable
 from nowcastlab.store.shards import ShardReader
 
 
@@ -98,11 +98,8 @@ class Store:
         """The pixels that are never scored."""
         try:
             excluded = np.asarray(zarr.open_group(self.url, mode="r")["excluded"][...], bool)  # type: ignore[index]
-        except Exception as error:  # zarr's own, numcodecs', json's: whatever a damaged byte leads to
-            raise CorruptStore(
-                f"The exclusion map of {self.url} cannot be read ({type(error).__name__}: {error}). What else is "
-                f"damaged: `python -m data_pipeline check {self.url}`. Copy the store anew, or write it again."
-            ) from None
+        except DAMAGE as error:
+            raise unreadable(self.url, "exclusion map", error) from None
         if record_file.sha256(excluded.tobytes()) != self._record.excluded:
             raise CorruptStore(
                 f"The exclusion map of {self.url} is not the one that was committed: it is damaged, or whoever wrote a "

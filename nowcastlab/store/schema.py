@@ -65,11 +65,19 @@ def open_for_writing(path: str | Path) -> zarr.Group:
     """The group as its own files say; the consolidated copy of them may be older than the last change."""
     try:
         return zarr.open_group(path, mode="r+", use_consolidated=False)
-    except Exception as error:  # zarr's own or json's: whatever a damaged byte leads to
-        raise CorruptStore(
-            f"{path} cannot be opened ({type(error).__name__}: {error}). What is damaged: "
-            f"`python -m data_pipeline check {path}`. Copy the store anew, or write it again."
-        ) from None
+    except DAMAGE as error:
+        raise unreadable(path, "group", error) from None
+
+
+# What zarr, json and the codecs raise at bytes that are not theirs; not a folder that may not be written.
+DAMAGE = (ValueError, LookupError, TypeError, RuntimeError, FileNotFoundError)
+
+
+def unreadable(path: str | Path, what: str, error: Exception) -> CorruptStore:
+    return CorruptStore(
+        f"The {what} of {path} cannot be read ({type(error).__name__}: {error}). What else is damaged: "
+        f"`python -m data_pipeline check {path}`. Copy the store anew, or write it again."
+    )
 
 
 def write_labels(group: zarr.Group, record: Record) -> None:

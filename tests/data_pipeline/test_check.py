@@ -131,6 +131,30 @@ def test_damage_where_a_frame_is_missing_is_found_too(store: Path) -> None:
     assert [f["day"] for f in findings(result)] == ["2015-06-21"]
 
 
+@pytest.mark.parametrize("damage", [truncated, deleted])
+@pytest.mark.parametrize("name", ["zarr.json", "excluded/c/0/0"])
+def test_whoever_reads_the_exclusion_map_is_told_that_it_is_damaged(
+    store: Path, tmp_path: Path, name: str, damage: Callable[[bytes, np.random.Generator], bytes | None]
+) -> None:
+    copy = tmp_path / "copy.zarr"
+    shutil.copytree(store, copy)
+    with StoreWriter.open(copy) as writer:
+        writer.set_excluded(np.eye(*GRID, dtype=bool))
+    file = copy / name
+    damaged = damage(file.read_bytes(), np.random.default_rng(0))
+    file.unlink() if damaged is None else file.write_bytes(damaged)
+    with pytest.raises(CorruptStore, match="exclusion map"):
+        _ = open_store(str(copy)).excluded
+
+
+def test_a_group_that_cannot_be_read_is_not_written_to(store: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.zarr"
+    shutil.copytree(store, copy)
+    (copy / "zarr.json").write_text("{")
+    with pytest.raises(CorruptStore, match=r"The group of .* cannot be read"), StoreWriter.open(copy) as writer:
+        writer.set_excluded(np.eye(*GRID, dtype=bool))
+
+
 def test_a_script_is_told_by_the_exit_code(store: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.zarr"
     shutil.copytree(store, copy)

@@ -250,27 +250,6 @@ def test_a_new_exclusion_map_changes_the_digest_and_is_read_back(path: Path) -> 
     assert store.digest != before
 
 
-@pytest.mark.parametrize("damage", ["gone", "empty", "cut short"])
-@pytest.mark.parametrize("name", ["zarr.json", "excluded/zarr.json", "excluded/c/0/0"])
-def test_what_zarr_cannot_read_is_called_damaged(path: Path, name: str, damage: str) -> None:
-    with StoreWriter.open(path) as writer:
-        writer.set_excluded(np.eye(*GRID, dtype=bool))
-    file = path / name
-    whole = file.read_bytes()
-    if damage == "gone":
-        file.unlink()
-    else:
-        file.write_bytes(whole[: 0 if damage == "empty" else len(whole) // 2])
-    if name == "excluded/zarr.json":  # of which zarr.json holds a copy
-        assert open_store(str(path)).excluded.trace() == min(GRID)
-        return
-    with pytest.raises(CorruptStore, match=r"exclusion map .* data_pipeline check|is not the one that was committed"):
-        _ = open_store(str(path)).excluded
-    if name == "zarr.json":
-        with pytest.raises(CorruptStore, match=r"cannot be opened .* data_pipeline check"), StoreWriter.open(path) as w:
-            w.set_excluded(np.eye(*GRID, dtype=bool))
-
-
 def test_a_second_writer_is_refused_until_the_first_is_gone(path: Path) -> None:
     holder = (
         f"from nowcastlab.store import StoreWriter; w = StoreWriter.open({str(path)!r}); print('held', flush=True); "
